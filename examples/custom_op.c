@@ -18,12 +18,17 @@ static void check(rlx_status_t* status) {
 /* The result is as the input. Its size may be open: then it is a token, which is copied as a number would be. */
 static int32_t infer(void* user, rlx_opcall_t* call) {
   const rlx_tensor_t* x = rlx_opcall_tensor(call, RLX_INPUT, 0);
+  char why[1024];
+  rlx_status_t* status;
+  rlx_code_t code;
   int64_t n;
   (void)user;
   if (rlx_tensor_shape(x, &n, 1) != 1) return rlx_opcall_fail(call, RLX_E_SHAPE, "takes a vector");
   if (rlx_tensor_dtype(x) != RLX_F32) return rlx_opcall_fail(call, RLX_E_DTYPE, "takes f32");
-  check(rlx_opcall_set_shape(call, 0, RLX_F32, &n, 1));
-  return RLX_CB_OK;
+  status = rlx_opcall_set_shape(call, 0, RLX_F32, &n, 1);
+  if (!status) return RLX_CB_OK;
+  code = rlx_status_take(status, why, sizeof why);
+  return rlx_opcall_fail(call, code, why);
 }
 
 static int32_t run(void* user, rlx_opcall_t* call) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* embed.c - which sentences mean the same? Runs a sentence embedding model (all-MiniLM-L6-v2) and prints how similar
- * they are. embed model.onnx vocab.txt ["a sentence" ...] One rlx_model_t serves batches of every size and length: it
- * is opened once and plans for new sizes by itself. */
+ * they are.
+ *     embed model.onnx vocab.txt ["a sentence" ...]
+ * One rlx_model_t serves batches of every size and length: it is opened once and plans for new sizes by itself. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <math.h>
 #include <rlx.h>

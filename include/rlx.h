@@ -89,7 +89,7 @@ RLX_API uint32_t rlx_version(void);
 RLX_API const char *rlx_version_string(void);
 
 /* Whether this build of the library has a feature: "backend.NAME", "format.NAME" or "op.NAME", for example
- * "op.softmax". Returns 0 if absent, else the level of support. */
+ * "op.softmax". Returns 1 if it has, else 0. */
 RLX_API int32_t rlx_feature(const char *name);
 
 /* ---- status ---- */
@@ -226,7 +226,8 @@ RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_bl
  * functions on any thread until the last handle of the environment is released, and holds no lock then.
  *   log_level     the least severe level that is passed to log: RLX_LOG_TRACE (passes, plans, what was reused),
  *                 RLX_LOG_DEBUG (kernels chosen and refused), RLX_LOG_INFO (devices), RLX_LOG_WARN (what runs slower
- *                 than it could: an op without a native kernel)
+ *                 than it could: an op without a native kernel). Zero is RLX_LOG_TRACE: everything
+ *   user          the first argument of every function below. The library never looks at it
  *   log           category: "device" "compile" "kernel" "plan" "params"; message: one line
  *   alloc         returns size bytes, aligned to align (a power of two). If it returns NULL, the call of the library
  *                 returns RLX_E_NO_MEMORY. Set together with dealloc. Small objects use operator new.
@@ -293,8 +294,9 @@ RLX_API size_t rlx_env_device_count(const rlx_env_t *env);
  * RLX_DEVICE names, else "cpu". Borrowed: lives as long as the environment. */
 RLX_API const rlx_device_t *rlx_env_device(const rlx_env_t *env, size_t index);
 
-/* A device by its name, "cpu". If spec is NULL: the default device. Errors: RLX_E_UNAVAILABLE for an unknown name, ""
- * included; the message lists the devices. */
+/* A device by its spec: its name (rlx_device_name), with or without ":0" at the end, so "cpu" or "cpu:0". If spec is
+ * NULL: the default device. Errors: RLX_E_UNAVAILABLE for an unknown name, "" included; the message lists the
+ * devices. */
 RLX_MUST rlx_status_t *rlx_env_find_device(const rlx_env_t *env, const char *spec, const rlx_device_t **out);
 
 /* A report as JSON: "devices" (each with its capabilities), "threads" (how many a run may use, and their owner),
@@ -714,9 +716,11 @@ RLX_MUST rlx_status_t *rlx_exec_create(rlx_compiled_t *compiled, const rlx_attrs
 RLX_API void rlx_exec_release(rlx_exec_t *exec);
 
 /* From the next run on, reads the input from this tensor, or writes the output to it. The tensor is retained until the
- * slot is bound again. NULL goes back to the slot's own memory. The dims of inputs give the sizes of the run; the bytes
- * of an output must suffice at these sizes. Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (kind), RLX_E_DTYPE,
- * RLX_E_SHAPE, RLX_E_STATE (an output that is read-only or frozen). */
+ * slot is bound again. NULL goes back to the slot's own memory. The dims of inputs give the sizes of the run, and those
+ * of an output must be exactly what the output has at these sizes, else the run returns RLX_E_SHAPE. If the run itself
+ * decides the dims of an output, its tensor may have any of this rank whose bytes suffice. Errors: RLX_E_RANGE (slot),
+ * RLX_E_INVALID_ARGUMENT (kind), RLX_E_DTYPE, RLX_E_SHAPE (the rank), RLX_E_STATE (an output that is read-only or
+ * frozen). */
 RLX_MUST rlx_status_t *rlx_exec_bind(rlx_exec_t *exec, int32_t kind, size_t slot, rlx_tensor_t *tensor);
 
 /* As rlx_exec_bind, over the caller's memory. It is borrowed until the slot is bound again, or the context is released

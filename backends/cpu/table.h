@@ -73,9 +73,9 @@ CpuKernel eval_kernel(const OpInfo& info);  // the reference row of a primitive
 
 using RowsByOp = std::vector<std::vector<CpuKernel>>;
 void add_product_rows(RowsByOp&);
+void add_int8_rows(RowsByOp&);
+void add_int8_conv_rows(RowsByOp&);
 void add_integer_rows(RowsByOp&);
-void add_integer_conv_rows(RowsByOp&);
-void add_whole_rows(RowsByOp&);
 void add_nbits_rows(RowsByOp&);
 void add_conv_rows(RowsByOp&);
 void add_norm_rows(RowsByOp&);

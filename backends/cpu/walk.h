@@ -25,11 +25,10 @@ struct PhaseGroup {
   int64_t grain;           // parts in a chunk; 0 for a serial group
   double nanoseconds = 0;  // of shared work on one thread
   int workers = 1;         // for which there is enough work
-  int least = 1;           // with fewer it ends sooner on one
+  int least = 1;           // with fewer workers than this one alone is faster
 };
 
-// The number of workers that finishes work of `nanoseconds` soonest, if each additional worker costs `of_each`
-// nanoseconds.
+// With how many workers work ends soonest that takes one worker `nanoseconds`, if each further worker costs `of_each`.
 int useful_workers(double nanoseconds, double of_each);
 
 // A run of several groups: how many workers it can use.

@@ -23,8 +23,8 @@ class Faults {
   void plan(Act act, int64_t nth);
   void clear();
   int64_t count(Act act) const { return seen_[static_cast<size_t>(act)]; }
-  Status next(
-      Act act);  // RLX_E_NO_MEMORY for an allocation, RLX_E_UNAVAILABLE for a loss and from then on, else RLX_E_UNKNOWN
+  // RLX_E_NO_MEMORY for an allocation, RLX_E_UNAVAILABLE for a loss and from then on, else RLX_E_UNKNOWN.
+  Status next(Act act);
 
  private:
   std::array<std::atomic<int64_t>, kActs.size()> seen_{}, failing_{-1, -1, -1, -1, -1, -1};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device "null": accepts every op, compiles every plan and computes nothing. All results are 0, so that no loop
-// runs on what its memory held before. It serves to test the compiler, and is the smallest possible backend.
+// The device "null": accepts every op, compiles every plan and computes nothing. All outputs are 0: left as they were,
+// they could make a loop run on whatever the memory held. It serves to test the compiler, and is the smallest possible
+// backend.
 #include <cstring>
 
 #include "device/registry.h"

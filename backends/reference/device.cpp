@@ -44,12 +44,18 @@ class ReferenceExecutable : public Executable {
     return copy;
   }
 
-  Status evaluate(const RunArgs& args) const {
+  Result<std::vector<Tensor>> inputs_of(const RunArgs& args) const {
     const Graph& graph = plan_->graph();
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < plan_->inputs.size(); i++)
       inputs.push_back(
           RLX_TRY(borrow(graph.node(graph.inputs()[i]).out[0], plan_->inputs[i].dims, plan_->input_base(i), args)));
+    return inputs;
+  }
+
+  // By name. Only the params among the residents: without a prologue the graph computes all others itself.
+  Result<std::map<std::string, Tensor>> params_of(const RunArgs& args) const {
+    const Graph& graph = plan_->graph();
     std::map<std::string, Tensor> params;
     const std::vector<Resident>& residents = plan_->lowered->residents;
     for (size_t i = 0; i < residents.size(); i++) {
@@ -62,17 +68,28 @@ class ReferenceExecutable : public Executable {
       params.emplace(graph.leaf_name(residents[i].value.node),
                      RLX_TRY(Tensor::adopt(node.out[0].dtype, dims, data, static_cast<size_t>(bytes.value_or(0)))));
     }
-    EvalOptions options{EvalMode::kOracle, plan_->lowered->options.bounds};
-    SymbolSizes sizes;
-    std::vector<Tensor> results = RLX_TRY(interpret(graph, inputs, params, options, &sizes));
-    for (uint32_t symbol : fresh_) RLX_TRY((*args.set_size)(symbol, sizes.at(plan_->symbols[symbol].name)));
-    for (Tensor& result : results)
-      if (!plan_->aliases.empty()) result = RLX_TRY(apart(result, inputs));
+    return params;
+  }
+
+  void write_outputs(std::span<const Tensor> results, const RunArgs& args) const {
+    const Graph& graph = plan_->graph();
     for (size_t i = 0; i < results.size(); i++) {
       DType declared = graph.type(graph.outputs()[i].value).dtype;
       Tensor result = convert(results[i], declared);
       if (result.bytes()) std::memcpy(args.bases.values[plan_->output_base(i)].host, result.data(), result.bytes());
     }
+  }
+
+  Status evaluate(const RunArgs& args) const {
+    std::vector<Tensor> inputs = RLX_TRY(inputs_of(args));
+    std::map<std::string, Tensor> params = RLX_TRY(params_of(args));
+    EvalOptions options{EvalMode::kOracle, plan_->lowered->options.bounds};
+    SymbolSizes sizes;
+    std::vector<Tensor> results = RLX_TRY(interpret(plan_->graph(), inputs, params, options, &sizes));
+    for (uint32_t symbol : fresh_) RLX_TRY((*args.set_size)(symbol, sizes.at(plan_->symbols[symbol].name)));
+    for (Tensor& result : results)
+      if (!plan_->aliases.empty()) result = RLX_TRY(apart(result, inputs));
+    write_outputs(results, args);
     return {};
   }
 

@@ -29,7 +29,7 @@ Status read_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t
   inputs.in.reserve(n_in);
   for (size_t i = 0; i < n_in; i++) {
     if (!in[i]) return null_element("in", i);
-    inputs.in.push_back(*RLX_TRY(kept(*in[i], env, "in")));
+    inputs.in.push_back(*RLX_TRY(contents_to_retain(*in[i], env, "in")));
   }
   return {};
 }
@@ -45,11 +45,11 @@ static bool is_slot_kind(int32_t kind) {
 }
 
 static std::span<const Slot> slots(const rlx_compiled_t& compiled, int32_t kind) {
-  return is_slot_kind(kind) ? compiled.compiled->slots(static_cast<SlotKind>(kind)) : std::span<const Slot>();
+  return is_slot_kind(kind) ? compiled.program->slots(static_cast<SlotKind>(kind)) : std::span<const Slot>();
 }
 
 static std::span<const PlanSymbol> symbols(const rlx_compiled_t& compiled, int32_t kind) {
-  return kind == RLX_SYMBOL ? std::span<const PlanSymbol>(compiled.compiled->plan().symbols)
+  return kind == RLX_SYMBOL ? std::span<const PlanSymbol>(compiled.program->plan().symbols)
                             : std::span<const PlanSymbol>();
 }
 
@@ -83,17 +83,17 @@ void rlx_compiled_release(rlx_compiled_t* compiled) {
 }
 
 const rlx_device_t* rlx_compiled_device(const rlx_compiled_t* compiled) {
-  return value_or(nullptr, {handle(compiled, "compiled")},
-                  [&] { return compiled->env->handle_of(&compiled->compiled->device()); });
+  return guard_value(nullptr, {handle(compiled, "compiled")},
+                     [&] { return compiled->env->handle_of(&compiled->program->device()); });
 }
 
 size_t rlx_compiled_count(const rlx_compiled_t* compiled, int32_t kind) {
-  return value_or(0, {handle(compiled, "compiled")},
-                  [&] { return slots(*compiled, kind).size() + symbols(*compiled, kind).size(); });
+  return guard_value(0, {handle(compiled, "compiled")},
+                     [&] { return slots(*compiled, kind).size() + symbols(*compiled, kind).size(); });
 }
 
 const char* rlx_compiled_name(const rlx_compiled_t* compiled, int32_t kind, size_t slot) {
-  return value_or(nullptr, {handle(compiled, "compiled")}, [&]() -> const char* {
+  return guard_value(nullptr, {handle(compiled, "compiled")}, [&]() -> const char* {
     auto all = slots(*compiled, kind);
     auto sizes = symbols(*compiled, kind);
     return slot < all.size() ? all[slot].name.c_str() : slot < sizes.size() ? sizes[slot].name.c_str() : nullptr;
@@ -101,22 +101,22 @@ const char* rlx_compiled_name(const rlx_compiled_t* compiled, int32_t kind, size
 }
 
 int64_t rlx_compiled_find(const rlx_compiled_t* compiled, int32_t kind, const char* name) {
-  return value_or(-1, {handle(compiled, "compiled"), {name, "name"}}, [&]() -> int64_t {
-    if (is_slot_kind(kind)) return compiled->compiled->find(static_cast<SlotKind>(kind), name);
-    uint32_t symbol = kind == RLX_SYMBOL ? compiled->compiled->plan().symbol(name) : Plan::kNoSymbol;
+  return guard_value(-1, {handle(compiled, "compiled"), {name, "name"}}, [&]() -> int64_t {
+    if (is_slot_kind(kind)) return compiled->program->find(static_cast<SlotKind>(kind), name);
+    uint32_t symbol = kind == RLX_SYMBOL ? compiled->program->plan().symbol(name) : Plan::kNoSymbol;
     return symbol == Plan::kNoSymbol ? -1 : int64_t{symbol};
   });
 }
 
 rlx_dtype_t rlx_compiled_dtype(const rlx_compiled_t* compiled, int32_t kind, size_t slot) {
-  return value_or(0, {handle(compiled, "compiled")}, [&] {
+  return guard_value(0, {handle(compiled, "compiled")}, [&] {
     auto all = slots(*compiled, kind);
     return slot < all.size() ? static_cast<rlx_dtype_t>(all[slot].type.dtype) : 0;
   });
 }
 
 size_t rlx_compiled_shape(const rlx_compiled_t* compiled, int32_t kind, size_t slot, int64_t* dims, size_t capacity) {
-  return value_or(0, {handle(compiled, "compiled")}, [&]() -> size_t {
+  return guard_value(0, {handle(compiled, "compiled")}, [&]() -> size_t {
     auto all = slots(*compiled, kind);
     auto sizes = symbols(*compiled, kind);
     Dims upper;
@@ -132,15 +132,15 @@ size_t rlx_compiled_shape(const rlx_compiled_t* compiled, int32_t kind, size_t s
 rlx_status_t* rlx_compiled_set_param(rlx_compiled_t* compiled, const char* name, rlx_tensor_t* tensor) {
   return guard({handle(compiled, "compiled"), {name, "name"}, handle(tensor, "tensor")}, [&]() -> Status {
     RLX_TRY(not_of_a_model(*compiled));
-    Tensor contents = *RLX_TRY(kept(*tensor, compiled->env.get(), "tensor"));
-    return compiled->compiled->set_param(name, RLX_TRY(contents.frozen()));
+    Tensor contents = *RLX_TRY(contents_to_retain(*tensor, compiled->env.get(), "tensor"));
+    return compiled->program->set_param(name, RLX_TRY(contents.frozen()));
   });
 }
 
 rlx_status_t* rlx_compiled_set_params(rlx_compiled_t* compiled, rlx_weights_t* weights) {
   return guard({handle(compiled, "compiled"), handle(weights, "weights")}, [&]() -> Status {
     RLX_TRY(not_of_a_model(*compiled));
-    return compiled->compiled->set_params(RLX_TRY(weights_of(compiled->env.get(), weights)));
+    return compiled->program->set_params(RLX_TRY(weights_of(compiled->env.get(), weights)));
   });
 }
 
@@ -152,7 +152,7 @@ rlx_status_t* rlx_compiled_run(rlx_compiled_t* compiled, const char* const* in_n
     RLX_TRY(read_inputs(compiled->env.get(), in_names, in, n_in, out_names, n_out, inputs));
     InlinedVector<Tensor, 4> outputs;
     for (size_t i = 0; i < n_out; i++) outputs.push_back(Tensor());
-    RLX_TRY(compiled->compiled->run(inputs.in_names, inputs.in, inputs.out_names, outputs));
+    RLX_TRY(compiled->program->run(inputs.in_names, inputs.in, inputs.out_names, outputs));
     give_outputs(compiled->env.get(), outputs, out);
     return {};
   });
@@ -160,7 +160,7 @@ rlx_status_t* rlx_compiled_run(rlx_compiled_t* compiled, const char* const* in_n
 
 rlx_status_t* rlx_compiled_report(const rlx_compiled_t* compiled, const char* what, rlx_blob_t** out) {
   return guard({cleared(out, "out"), handle(compiled, "compiled"), {what, "what"}}, [&]() -> Status {
-    std::string report = RLX_TRY(compiled->compiled->report(what));
+    std::string report = RLX_TRY(compiled->program->report(what));
     *out = new rlx_blob(std::move(report));
     return {};
   });

@@ -12,11 +12,11 @@
 
 struct rlx_compiled : rlx::capi::Counted {
   rlx_compiled(rlx_env* owner, std::shared_ptr<rlx::Program> made, bool from_model = false)
-      : env(owner), compiled(std::move(made)), is_of_model(from_model) {}
+      : env(owner), program(std::move(made)), is_of_model(from_model) {}
   const uint32_t* alive() const { return env->alive(); }
 
   const rlx::capi::Ref<rlx_env> env;
-  const std::shared_ptr<rlx::Program> compiled;
+  const std::shared_ptr<rlx::Program> program;
   const bool is_of_model;  // only the model may set its params
 };
 

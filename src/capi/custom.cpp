@@ -219,11 +219,11 @@ rlx_status_t* rlx_env_register_op(rlx_env_t* env, const rlx_op_def_t* def) {
 }
 
 size_t rlx_opcall_count(const rlx_opcall_t* call, int32_t kind) {
-  return value_or(0, {handle(call, "call")}, [&] { return call->tensors(kind).size(); });
+  return guard_value(0, {handle(call, "call")}, [&] { return call->tensors(kind).size(); });
 }
 
 rlx_tensor_t* rlx_opcall_tensor(const rlx_opcall_t* call, int32_t kind, size_t index) {
-  return value_or(nullptr, {handle(call, "call")}, [&]() -> rlx_tensor_t* {
+  return guard_value(nullptr, {handle(call, "call")}, [&]() -> rlx_tensor_t* {
     auto tensors = call->tensors(kind);
     return index < tensors.size() ? tensors[index].get() : nullptr;
   });
@@ -240,7 +240,7 @@ rlx_status_t* rlx_opcall_set_shape(rlx_opcall_t* call, size_t output, rlx_dtype_
 }
 
 int32_t rlx_opcall_fail(rlx_opcall_t* call, rlx_code_t code, const char* message) {
-  return value_or(0, {handle(call, "call")}, [&] {
+  return guard_value(0, {handle(call, "call")}, [&] {
     call->fail(Status::adopt(from_c(rlx_status_create(code == RLX_OK ? RLX_E_CALLBACK : code, message))));
     return 0;
   });

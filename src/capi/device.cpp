@@ -46,11 +46,11 @@ static Result<const std::string*> property(const DeviceInfo& info, std::string_v
 }  // namespace rlx::capi
 
 size_t rlx_env_device_count(const rlx_env_t* env) {
-  return value_or(0, {handle(env, "env")}, [&] { return env->devices.size(); });
+  return guard_value(0, {handle(env, "env")}, [&] { return env->devices.size(); });
 }
 
 const rlx_device_t* rlx_env_device(const rlx_env_t* env, size_t index) {
-  return value_or(nullptr, {handle(env, "env")}, [&]() -> const rlx_device_t* {
+  return guard_value(nullptr, {handle(env, "env")}, [&]() -> const rlx_device_t* {
     return index < env->devices.size() ? &env->devices[index] : nullptr;
   });
 }
@@ -63,7 +63,7 @@ rlx_status_t* rlx_env_find_device(const rlx_env_t* env, const char* spec, const 
 }
 
 const char* rlx_device_name(const rlx_device_t* device) {
-  return value_or(nullptr, {handle(device, "device")}, [&] { return device->device->info().name.c_str(); });
+  return guard_value(nullptr, {handle(device, "device")}, [&] { return device->device->info().name.c_str(); });
 }
 
 rlx_status_t* rlx_device_get_i64(const rlx_device_t* device, const char* key, int64_t* out) {

@@ -20,21 +20,21 @@ Result<DType> rlx::capi::checked_dtype(rlx_dtype_t dtype) {
 }
 
 const char* rlx_dtype_name(rlx_dtype_t dtype) {
-  return value_or(nullptr, {}, [&]() -> const char* {
+  return guard_value(nullptr, {}, [&]() -> const char* {
     auto known = checked_dtype(dtype);
     return known.ok() ? name(*known).data() : nullptr;  // names are literals, so a NUL follows
   });
 }
 
 rlx_dtype_t rlx_dtype_find(const char* name) {
-  return value_or(0, {{name, "name"}}, [&] {
+  return guard_value(0, {{name, "name"}}, [&] {
     auto dtype = find_dtype(name);
     return dtype ? static_cast<rlx_dtype_t>(*dtype) : 0;
   });
 }
 
 size_t rlx_dtype_bytes(rlx_dtype_t dtype, size_t elements) {
-  return value_or(0, {}, [&]() -> size_t {
+  return guard_value(0, {}, [&]() -> size_t {
     auto known = checked_dtype(dtype);
     if (!known.ok() || elements > static_cast<size_t>(INT64_MAX)) return 0;
     return static_cast<size_t>(byte_size(*known, static_cast<int64_t>(elements)).value_or(0));

@@ -62,37 +62,37 @@ static Result<HostServices> services_of(const rlx_host_t* host) {
                       known.thread_count, known.thread_index, known.parallel_for, known.progress};
 }
 
-static Result<int> thread_count(const AttrValue& option, const Environment& environment) {
+static Result<int> thread_count(const AttrValue& option, const Variables& variables) {
   if (auto* count = std::get_if<int64_t>(&option)) return static_cast<int>(*count);
-  const std::optional<std::string>& text = environment["THREADS"];
+  const std::optional<std::string>& text = variables["THREADS"];
   if (!text) return PoolOptions::kAllCores;
   int count = -1;
   auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), count);
   if (error == std::errc() && end == text->data() + text->size() && count >= 0 && count <= kMaxThreads) return count;
   return Status(Code::kOption,
-                format("{}={}: must be a number from 0 to {}", environment.name("THREADS"), text->c_str(), kMaxThreads))
+                format("{}={}: must be a number from 0 to {}", variables.name("THREADS"), text->c_str(), kMaxThreads))
       .with("got", *text);
 }
 
 static Result<rlx_env*> new_env(const rlx_attrs_t* options, const rlx_host_t* host) {
   auto values = RLX_TRY(bind_options(env_options(), RLX_TRY(values_of(options, nullptr))));
-  Environment environment(std::get<std::string>(values[kPrefix]));
+  Variables variables(std::get<std::string>(values[kPrefix]));
   EnvOptions chosen;
-  chosen.threads = RLX_TRY(thread_count(values[kThreads], environment));
+  chosen.threads = RLX_TRY(thread_count(values[kThreads], variables));
   chosen.pin = std::get<int64_t>(values[kPin]) != 0;
   if (auto* spin = std::get_if<int64_t>(&values[kSpin])) chosen.spin = static_cast<int>(*spin);
   chosen.kept_memory = static_cast<size_t>(std::get<int64_t>(values[kKeptMemory]));
-  if (const auto& device = environment["DEVICE"]) chosen.default_device = *device;
+  if (const auto& device = variables["DEVICE"]) chosen.default_device = *device;
   auto made = RLX_TRY(Env::create(chosen, RLX_TRY(services_of(host))));
   if (auto found = made->find_device(""); !found.ok())
-    return std::move(found).status().prefixed(environment.name("DEVICE") + ": ").with("got", chosen.default_device);
-  return new rlx_env(std::move(made), std::move(environment));
+    return std::move(found).status().prefixed(variables.name("DEVICE") + ": ").with("got", chosen.default_device);
+  return new rlx_env(std::move(made), std::move(variables));
 }
 
 static std::string environment_report(const rlx_env& env) {
   JsonWriter json;
   json.begin_object().key("environment").begin_array();
-  for (const Variable& variable : env.environment.variables()) {
+  for (const Variable& variable : env.variables.all()) {
     json.begin_object().member("name", variable.name).member("summary", variable.summary);
     variable.value ? json.member("value", *variable.value) : json.key("value").null();
     json.end_object();
@@ -145,7 +145,7 @@ static constexpr Stat kStats[] = {
     {"memory.scratch.now", memory<MemoryKind::kScratch, &MemoryCounts::bytes>},
     {"memory.scratch.peak", memory<MemoryKind::kScratch, &MemoryCounts::peak>},
     {"memory.scratch.allocations", memory<MemoryKind::kScratch, &MemoryCounts::allocations>},
-    {"memory.kept", [](const rlx_env& env) { return env.env->kept().bytes(); }},
+    {"memory.kept", [](const rlx_env& env) { return env.env->kept_memory().bytes(); }},
     {"threads", [](const rlx_env& env) { return int64_t{env.env->pool().workers()}; }},
 };
 
@@ -157,7 +157,7 @@ Status same_env(const rlx_env* expected, const rlx_env* got, const char* argumen
 
 }  // namespace rlx::capi
 
-rlx_env::rlx_env(std::shared_ptr<Env> made, Environment read) : env(std::move(made)), environment(std::move(read)) {
+rlx_env::rlx_env(std::shared_ptr<Env> made, Variables read) : env(std::move(made)), variables(std::move(read)) {
   for (const auto& device : env->devices()) devices.push_back({device.get(), this, mark->alive()});
   auto chosen = env->find_device("");  // the default device, which RLX_DEVICE may name, comes first
   auto is_default = [&](const rlx_device& it) { return chosen.ok() && it.device == *chosen; };
@@ -193,7 +193,7 @@ void rlx_env_release(rlx_env_t* env) {
 }
 
 void rlx_env_trim(rlx_env_t* env) {
-  value_or(0, {handle(env, "env")}, [&] {
+  guard_value(0, {handle(env, "env")}, [&] {
     env->env->trim();
     return 0;
   });

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "capi/dim_tokens.h"
-#include "capi/environment.h"
 #include "capi/handle.h"
+#include "capi/variables.h"
 #include "ir/attr.h"
 #include "ops/custom.h"
 #include "rlx.h"
@@ -44,13 +44,13 @@ struct rlx_device {
 };
 
 struct rlx_env : rlx::capi::Counted {
-  rlx_env(std::shared_ptr<rlx::Env> made, rlx::capi::Environment read);
+  rlx_env(std::shared_ptr<rlx::Env> made, rlx::capi::Variables read);
   void finish();  // the runs in flight, before the last release
   const uint32_t* alive() const { return mark->alive(); }
   const rlx_device* handle_of(const rlx::Device* device) const;
 
   const std::shared_ptr<rlx::Env> env;
-  const rlx::capi::Environment environment;
+  const rlx::capi::Variables variables;
   const std::shared_ptr<const rlx::capi::ForkMark> mark = std::make_shared<const rlx::capi::ForkMark>();
   const std::shared_ptr<rlx::CustomOps> customs = std::make_shared<rlx::CustomOps>();
   rlx::capi::DimTokens dims;

@@ -27,7 +27,7 @@ static Result<SlotKind> slot_kind(int32_t kind) {
 rlx_status_t* rlx_exec_create(rlx_compiled_t* compiled, const rlx_attrs_t* options, rlx_exec_t** out) {
   return guard({cleared(out, "out"), handle(compiled, "compiled")}, [&]() -> Status {
     auto values = RLX_TRY(values_of(options, compiled->env.get()));
-    auto exec = RLX_TRY(Exec::create(compiled->compiled, values));
+    auto exec = RLX_TRY(Exec::create(compiled->program, values));
     *out = new rlx_exec{compiled->env, std::move(exec)};
     return {};
   });
@@ -41,7 +41,7 @@ rlx_status_t* rlx_exec_bind(rlx_exec_t* exec, int32_t kind, size_t slot, rlx_ten
   return guard({handle(exec, "exec")}, [&]() -> Status {
     SlotKind port = RLX_TRY(slot_kind(kind));
     if (!tensor) return exec->exec->bind(port, slot, Tensor());
-    return exec->exec->bind(port, slot, *RLX_TRY(kept(*tensor, exec->env.get(), "tensor")));
+    return exec->exec->bind(port, slot, *RLX_TRY(contents_to_retain(*tensor, exec->env.get(), "tensor")));
   });
 }
 

@@ -26,7 +26,7 @@ Result<std::vector<Fence>> fences_of(const rlx_env* env, rlx_fence_t* const* fen
 
 // A fence that nobody can signal any more would block the runs that wait for it for ever.
 rlx_fence::~rlx_fence() {
-  if (!is_host || fence.is_done()) return;
+  if (!is_of_caller || fence.is_done()) return;
   Status status;
   try {
     status = Status(Code::kAborted, "the fence was released before it was signalled");
@@ -54,7 +54,7 @@ void rlx_fence_release(rlx_fence_t* fence) {
 rlx_status_t* rlx_fence_signal(rlx_fence_t* fence, rlx_status_t* result) {
   Status taken = Status::adopt(from_c(result));
   return guard({handle(fence, "fence")}, [&]() -> Status {
-    if (!fence->is_host) return Status(Code::kState, "the fence of a run is signalled by the run");
+    if (!fence->is_of_caller) return Status(Code::kState, "the fence of a run is signalled by the run");
     return fence->fence.signal(std::move(taken)) ? Status() : Status(Code::kState, "the fence was signalled before");
   });
 }
@@ -80,7 +80,7 @@ rlx_status_t* rlx_fence_result(const rlx_fence_t* fence, int32_t* done) {
 rlx_status_t* rlx_fence_export_fd(rlx_fence_t* fence, int32_t* fd) {
   if (fd) *fd = -1;
   return guard({handle(fence, "fence"), {fd, "fd"}}, [&]() -> Status {
-    if (!fence->is_host && !fence->fence.is_done() && !fence->env->env->queue().has_threads())
+    if (!fence->is_of_caller && !fence->fence.is_done() && !fence->env->env->queue().has_threads())
       return Status(Code::kUnsupported,
                     "no thread of the library would do this run, so nothing would write to the file");
     *fd = RLX_TRY(fence->fence.export_fd());

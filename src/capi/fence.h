@@ -10,13 +10,13 @@
 struct rlx_fence : rlx::capi::Counted {
   enum class SignalledBy { kRun, kCaller };
   rlx_fence(rlx_env* owner, rlx::Fence made, SignalledBy by)
-      : env(owner), fence(std::move(made)), is_host(by == SignalledBy::kCaller) {}
+      : env(owner), fence(std::move(made)), is_of_caller(by == SignalledBy::kCaller) {}
   ~rlx_fence();
   const uint32_t* alive() const { return env->alive(); }
 
   const rlx::capi::Ref<rlx_env> env;
   rlx::Fence fence;
-  const bool is_host;  // the caller signals it
+  const bool is_of_caller;  // who signals it, rather than a run
 };
 
 namespace rlx::capi {

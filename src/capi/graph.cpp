@@ -244,7 +244,7 @@ int64_t rlx_graph_dim(rlx_graph_t* graph, const char* text, int64_t min, int64_t
 
 size_t rlx_graph_dim_text(const rlx_graph_t* graph, int64_t dim, char* text, size_t capacity) {
   copy_text("", text, capacity);
-  return value_or(0, {handle(graph, "graph")}, [&]() -> size_t {
+  return guard_value(0, {handle(graph, "graph")}, [&]() -> size_t {
     auto known = graph->env->dims.dim(dim);
     if (!known.ok() || (known->is_literal() && known->literal() < 0)) return 0;
     std::string words = known->text();

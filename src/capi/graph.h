@@ -24,7 +24,7 @@ struct rlx_graph : rlx::capi::Counted {
 namespace rlx::capi {
 
 rlx_value_t to_c(const rlx_graph_t& graph, Value value);  // 0 if it does not fit the bits of rlx_value_t
-Result<Value> from_c(const rlx_graph_t& graph,
-                     rlx_value_t value);  // RLX_ABSENT is kAbsent; 0 and values of other graphs are errors
+// RLX_ABSENT is kAbsent; 0 and values of other graphs are errors.
+Result<Value> from_c(const rlx_graph_t& graph, rlx_value_t value);
 
 }  // namespace rlx::capi

@@ -28,17 +28,17 @@ static const std::string& name_of(const Graph& graph, int32_t kind, size_t index
 }
 
 size_t rlx_graph_count(const rlx_graph_t* graph, int32_t kind) {
-  return value_or(0, {handle(graph, "graph")}, [&] { return count_of(graph->graph, kind); });
+  return guard_value(0, {handle(graph, "graph")}, [&] { return count_of(graph->graph, kind); });
 }
 
 const char* rlx_graph_name(const rlx_graph_t* graph, int32_t kind, size_t index) {
-  return value_or(nullptr, {handle(graph, "graph")}, [&]() -> const char* {
+  return guard_value(nullptr, {handle(graph, "graph")}, [&]() -> const char* {
     return index < count_of(graph->graph, kind) ? name_of(graph->graph, kind, index).c_str() : nullptr;
   });
 }
 
 rlx_value_t rlx_graph_find(const rlx_graph_t* graph, int32_t kind, const char* name) {
-  return value_or(0, {handle(graph, "graph"), {name, "name"}}, [&]() -> rlx_value_t {
+  return guard_value(0, {handle(graph, "graph"), {name, "name"}}, [&]() -> rlx_value_t {
     const Graph& of = graph->graph;
     if (kind == RLX_OUTPUT) {
       const GraphOutput* found = of.find_output(name);

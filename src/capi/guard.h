@@ -114,8 +114,8 @@ template <class Body>
 
 // For functions that return a value, and a fallback instead of a status. Body: () -> T.
 template <class Body, class T = std::invoke_result_t<Body>>
-T value_or(std::type_identity_t<T> none, std::initializer_list<Argument> arguments, Body&& body,
-           const char* function = __builtin_FUNCTION()) noexcept {
+T guard_value(std::type_identity_t<T> none, std::initializer_list<Argument> arguments, Body&& body,
+              const char* function = __builtin_FUNCTION()) noexcept {
   T value = none;
   Status status = contained(function, arguments, [&] {
     value = body();

@@ -89,7 +89,7 @@ const rlx_graph_t* rlx_model_graph(const rlx_model_t* model) {
 
 rlx_status_t* rlx_model_set_param(rlx_model_t* model, const char* name, rlx_tensor_t* tensor) {
   return guard({handle(model, "model"), {name, "name"}, handle(tensor, "tensor")}, [&]() -> Status {
-    Tensor contents = *RLX_TRY(kept(*tensor, model->env.get(), "tensor"));
+    Tensor contents = *RLX_TRY(contents_to_retain(*tensor, model->env.get(), "tensor"));
     return model->model->set_param(name, RLX_TRY(contents.frozen()));
   });
 }

@@ -77,7 +77,7 @@ Result<const Tensor*> contents_of(const rlx_tensor& tensor) {
   return Status(Code::kState, "a tensor of a custom op has bytes only while its `run` is called");
 }
 
-Result<const Tensor*> kept(const rlx_tensor& tensor, const rlx_env* by, const char* argument) {
+Result<const Tensor*> contents_to_retain(const rlx_tensor& tensor, const rlx_env* by, const char* argument) {
   if (tensor.is_lent())
     return Status(Code::kState, format("'{}' is lent to a callback of a custom op: make a copy", argument));
   RLX_TRY(same_env(by, tensor.env, argument));
@@ -85,7 +85,7 @@ Result<const Tensor*> kept(const rlx_tensor& tensor, const rlx_env* by, const ch
 }
 
 Result<Tensor> constant_of(const rlx_tensor& tensor, const rlx_env* by) {
-  Tensor frozen = RLX_TRY(RLX_TRY(kept(tensor, by, "tensor"))->frozen());
+  Tensor frozen = RLX_TRY(RLX_TRY(contents_to_retain(tensor, by, "tensor"))->frozen());
   if (frozen.is_aligned()) return frozen;
   Tensor copy = RLX_TRY(by->env->aligned(frozen));
   auto both = std::make_shared<std::pair<Tensor, Tensor>>(std::move(copy), std::move(frozen));
@@ -110,9 +110,9 @@ static Status check_writable(const rlx_tensor& handle, const Tensor& tensor) {
 }
 
 // The bytes of the caller as a place. Where the caller gave const bytes, nobody writes through the const_cast.
-class Callers {
+class CallerBytes {
  public:
-  Callers(const void* data, size_t bytes)
+  CallerBytes(const void* data, size_t bytes)
       : buffer_(host_buffer({std::shared_ptr<void>(), static_cast<std::byte*>(const_cast<void*>(data))}, bytes)) {}
   Place place() const { return {*buffer_, 0}; }
 
@@ -241,7 +241,7 @@ rlx_status_t* rlx_tensor_write(rlx_tensor_t* tensor, uint64_t offset, const void
     Tensor contents = *RLX_TRY(contents_of(*tensor));
     RLX_TRY(check_part("write", offset, bytes, contents.bytes()));
     RLX_TRY(check_writable(*tensor, contents));
-    return copy_bytes(place_in(contents, offset), Callers(data, bytes).place(), bytes);
+    return copy_bytes(place_in(contents, offset), CallerBytes(data, bytes).place(), bytes);
   });
 }
 
@@ -249,7 +249,7 @@ rlx_status_t* rlx_tensor_read(const rlx_tensor_t* tensor, uint64_t offset, void*
   return guard({handle(tensor, "tensor"), array(data, bytes, "data")}, [&]() -> Status {
     Tensor contents = *RLX_TRY(contents_of(*tensor));
     RLX_TRY(check_part("read", offset, bytes, contents.bytes()));
-    return copy_bytes(Callers(data, bytes).place(), place_in(contents, offset), bytes);
+    return copy_bytes(CallerBytes(data, bytes).place(), place_in(contents, offset), bytes);
   });
 }
 

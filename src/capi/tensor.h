@@ -43,7 +43,7 @@ namespace rlx::capi {
 // The contents, for the length of a call; RLX_E_STATE if there are none.
 Result<const Tensor*> contents_of(const rlx_tensor& tensor);
 // The contents for whatever keeps a copy, in this environment; RLX_E_STATE if they are lent.
-Result<const Tensor*> kept(const rlx_tensor& tensor, const rlx_env* by, const char* argument);
+Result<const Tensor*> contents_to_retain(const rlx_tensor& tensor, const rlx_env* by, const char* argument);
 
 // The contents as a constant of a graph: frozen. Passes and kernels read its elements, so in memory of another
 // alignment it is a copy, which keeps the tensor frozen as long as it lives.

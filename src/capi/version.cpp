@@ -37,7 +37,7 @@ const char* rlx_version_string(void) {
 }
 
 int32_t rlx_feature(const char* name) {
-  return value_or(0, {{name, "name"}}, [&]() -> int32_t {
+  return guard_value(0, {{name, "name"}}, [&]() -> int32_t {
     for (const FeatureKind& kind : kKinds)
       if (std::string_view(name).starts_with(kind.prefix)) return kind.has(name + kind.prefix.size());
     return 0;

@@ -31,7 +31,7 @@ void rlx_weights_release(rlx_weights_t* weights) {
 
 rlx_status_t* rlx_weights_put(rlx_weights_t* weights, const char* name, rlx_tensor_t* tensor) {
   return guard({handle(weights, "weights"), {name, "name"}, handle(tensor, "tensor")}, [&]() -> Status {
-    Tensor contents = *RLX_TRY(kept(*tensor, weights->env.get(), "tensor"));
+    Tensor contents = *RLX_TRY(contents_to_retain(*tensor, weights->env.get(), "tensor"));
     return weights->weights->put(name, RLX_TRY(contents.frozen()));
   });
 }
@@ -45,11 +45,11 @@ rlx_status_t* rlx_weights_get(const rlx_weights_t* weights, const char* name, rl
 }
 
 size_t rlx_weights_count(const rlx_weights_t* weights) {
-  return value_or(0, {handle(weights, "weights")}, [&] { return weights->weights->count(); });
+  return guard_value(0, {handle(weights, "weights")}, [&] { return weights->weights->count(); });
 }
 
 const char* rlx_weights_name(const rlx_weights_t* weights, size_t index) {
-  return value_or(nullptr, {handle(weights, "weights")}, [&] { return weights->weights->name(index); });
+  return guard_value(nullptr, {handle(weights, "weights")}, [&] { return weights->weights->name(index); });
 }
 
 rlx_status_t* rlx_weights_report(const rlx_weights_t* weights, const char* what, rlx_blob_t** json) {

@@ -93,9 +93,8 @@ class Device {
 
   // Not cleared. RLX_E_NO_MEMORY.
   virtual Result<std::shared_ptr<Buffer>> allocate(size_t bytes, MemoryKind kind);
-  virtual bool can_use(const Buffer& buffer) const {
-    return buffer.host() != nullptr;
-  }  // whether its kernels can use the buffer directly
+  // Whether its kernels can use the buffer directly.
+  virtual bool can_use(const Buffer& buffer) const { return buffer.host() != nullptr; }
   // Copies between its buffers, and between these and the host's. A small read or write is one Copy.
   virtual Result<Fence> transfer(std::span<const Copy> copies, std::span<const Fence> wait);
 

@@ -42,7 +42,7 @@ struct ImportChoices {
   std::vector<std::pair<std::string, int64_t>> sequences;  // the number of elements of an input that is a sequence
   std::vector<std::string> absent;                         // optional inputs that are absent
   std::vector<std::string> given;  // inputs with a default in the file that are given at every run
-  bool parts_sizes = false;        // a size of an input is its own, "<input>.<axis>", whatever name the file gives it
+  bool separate_sizes = false;     // a size of an input is its own, "<input>.<axis>", whatever name the file gives it
   bool stretches = false;          // sizes that a run finds broadcast where they are 1
   bool interface_only = false;     // the graph holds only inputs and params
 

@@ -35,7 +35,7 @@ class Env {
 
   const std::shared_ptr<Host>& host() const { return host_; }
   ThreadPool& pool() const { return *pool_; }
-  KeptMemory& kept() const { return *kept_; }
+  KeptMemory& kept_memory() const { return *kept_; }
   RunQueue& queue() const { return *queue_; }
   std::span<const std::unique_ptr<Device>> devices() const { return devices_; }
 

@@ -148,7 +148,7 @@ Status Exec::exchange(Link& link) {
     state = RLX_TRY(Tensor::over(state.dtype(), *link.pending, state.storage()));
   from.bound = std::exchange(to.bound, std::move(state));
   std::swap(from.lent, to.lent);
-  std::swap(from.use, to.use);
+  std::swap(from.claim, to.claim);
   std::swap(from.own, to.own);
   std::swap(from.stage, to.stage);
   std::swap(from.is_staged, to.is_staged);
@@ -250,15 +250,15 @@ Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {
   if (has_room(kind, slot)) {
     run.rooms[slot] = rooms_[slot];
     run.frame().set_room(slot, rooms_[slot].get());
-    if (it.given() && is_read_back(slot)) run.room_copies.push_back({slot, it.use.get(), nullptr, dtype, dtype});
+    if (it.given() && is_read_back(slot)) run.room_copies.push_back({slot, it.claim.get(), nullptr, dtype, dtype});
     return {};
   }
   if (!it.given()) RLX_TRY(make_memory(it.own, it.capacity));
   if (it.is_staged) RLX_TRY(make_memory(it.stage, it.capacity));
   if (it.is_staged && kind == SlotKind::kInput)
-    run.staged_inputs.push_back({slot, it.use.get(), it.stage.get(), it.bound ? it.bound.dtype() : dtype, dtype});
+    run.staged_inputs.push_back({slot, it.claim.get(), it.stage.get(), it.bound ? it.bound.dtype() : dtype, dtype});
   if (it.is_staged && kind == SlotKind::kOutput && is_read_back(slot))
-    run.staged_outputs.push_back({slot, it.use.get(), it.stage.get(), dtype, dtype});
+    run.staged_outputs.push_back({slot, it.claim.get(), it.stage.get(), dtype, dtype});
   run.frame().place(base_of(kind, slot), it.bytes()->place());
   if (kind == SlotKind::kInput || !is_aliased(kind, slot))
     ranges_.push_back({it.bytes().get(), kind, slot, is_written(kind, slot)});
@@ -354,7 +354,7 @@ Status Exec::hold(Run& run) const {
       run.held.push_back(memory);
       if (it.is_staged) run.held.push_back(it.stage);
       if (!memory || !is_written(kind, i)) continue;
-      run.written.push_back(it.given() ? it.use : Storage::written(it.own));
+      run.written.push_back(it.given() ? it.claim : Storage::written(it.own));
       if (run.written.back()) continue;
       run.drop_memory();
       return cannot_write(kind, i);  // another thread has frozen it this moment

@@ -61,7 +61,7 @@ class Exec {
   struct SlotMemory {
     Tensor bound;                    // by bind
     std::shared_ptr<Storage> lent;   // by bind_ptr: it has no dims
-    std::shared_ptr<Storage> use;    // of `bound` or `lent`; as a writer if runs write it
+    std::shared_ptr<Storage> claim;  // to the bytes of `bound` or `lent`; as a writer if runs write it
     std::shared_ptr<Storage> own;    // made when first needed
     std::shared_ptr<Storage> stage;  // device memory of the slot's dtype and alignment, if the bound memory differs
     size_t capacity = 0;             // of `own` and `stage`
@@ -135,30 +135,31 @@ class Exec {
   uint32_t base_of(SlotKind kind, size_t slot) const {
     return kind == SlotKind::kInput ? program_->plan().input_base(slot) : program_->plan().output_base(slot);
   }
+  UsedBytes::Use use_of(SlotKind kind, size_t slot) const {
+    return is_written(kind, slot) ? UsedBytes::kWritten : UsedBytes::kRead;
+  }
+  bool is_read_back(size_t output) const {
+    return wanted_[output] || outputs_[output].is_linked() || is_aliased(SlotKind::kOutput, output);
+  }
+
+  // ---- exec_slots.cpp: questions about slots, bindings, links ----
   Status check_slot(SlotKind kind, size_t slot) const;
   Status check_type(SlotKind kind, size_t slot, const Tensor& tensor, bool is_written) const;
   bool needs_stage(const Slot& slot, const Tensor& bound, const Storage& given) const;
   Status cannot_write(SlotKind kind, size_t slot) const;
   Status replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
-  void put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> use);
+  void put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> claim);
   Status settle(SlotKind kind, Link& link);
   Status rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
-  UsedBytes::Use use_of(SlotKind kind, size_t slot) const {
-    return is_written(kind, slot) ? UsedBytes::kWritten : UsedBytes::kRead;
-  }
   bool may_overlap(SlotKind kind, size_t slot, const Storage& storage);
   Status check_overlap(SlotKind kind, size_t slot, const Storage& storage);
   Status check_link(size_t output, size_t input) const;
   void set_link(size_t output, size_t input, size_t link);
   Status share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_t other) const;
-  Status check_overlaps();
-  bool is_read_back(size_t output) const {
-    return wanted_[output] || outputs_[output].is_linked() || is_aliased(SlotKind::kOutput, output);
-  }
-  Result<Tensor> converted_copy(size_t input, const Tensor& tensor) const;
   void forget_bindings();
+  void put_back(Linked& before);
 
-  // Notes the results of earlier runs, and chooses the next one.
+  // ---- exec.cpp: the results of earlier runs, and which run is next ----
   Status catch_up();
   Status await_runs();
   Status finish_first();
@@ -171,13 +172,14 @@ class Exec {
   Result<Run*> next_run();
   Result<Run*> sized_run();
 
+  // ---- exec.cpp: before a run ----
   Result<Run*> prepare(LinkChange& links);
   Status adopt_params(Run& run);
   Status exchange(Link& link);
-  void put_back(Linked& before);
   Status resolve_sizes(Run& run);
   Status place_slots(Run& run);
   Status place_slot(Run& run, SlotKind kind, size_t slot);
+  Status check_overlaps();
   Status check_upper_memory(SlotKind kind, size_t slot) const;
   Status check_memory(const Run& run, SlotKind kind, size_t slot) const;
   Status make_memory(std::shared_ptr<Storage>& storage, size_t capacity);
@@ -185,6 +187,7 @@ class Exec {
   Status renew_frozen_memory();
   bool has_room(SlotKind kind, size_t slot) const;
   Status adopt_room(const Run& run, size_t output);
+  Result<Tensor> converted_copy(size_t input, const Tensor& tensor) const;
 
   std::shared_ptr<Program> program_;
   std::vector<SlotMemory> inputs_, outputs_;

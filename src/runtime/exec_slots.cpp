@@ -96,19 +96,20 @@ Status Exec::cannot_write(SlotKind kind, size_t slot) const {
 // together, which is faster than one by one.
 Status Exec::replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent) {
   const std::shared_ptr<Storage>& given = bound ? bound.storage() : lent;
-  std::shared_ptr<Storage> use = given;
-  if (given && is_written(kind, slot)) use = Storage::written(given);
-  if (given && !use) return cannot_write(kind, slot);
-  put(kind, slot, std::move(bound), std::move(lent), std::move(use));
+  std::shared_ptr<Storage> claim = given;
+  if (given && is_written(kind, slot)) claim = Storage::written(given);
+  if (given && !claim) return cannot_write(kind, slot);
+  put(kind, slot, std::move(bound), std::move(lent), std::move(claim));
   return {};
 }
 
 // Releases what was bound before only at the end, when the exec is consistent: the host may then get its memory back,
 // and use the exec.
-void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> use) {
+void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent,
+               std::shared_ptr<Storage> claim) {
   SlotMemory& it = memory(kind, slot);
-  if (used_ && use) used_->add(*use, use_of(kind, slot));
-  if (used_ && it.use) used_->remove(*it.use, use_of(kind, slot));
+  if (used_ && claim) used_->add(*claim, use_of(kind, slot));
+  if (used_ && it.claim) used_->remove(*it.claim, use_of(kind, slot));
   bool is_input = kind == SlotKind::kInput || is_aliased(kind, slot);
   bool same_dims = !is_input || (bound ? it.dims && std::ranges::equal(*it.dims, bound.dims()) : !it.dims);
   if (!same_dims) {
@@ -116,8 +117,8 @@ void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage
     sizes_version_++;
   }
   places_version_++;
-  it.is_staged = use && needs_stage(slot_of(kind, slot), bound, *use);
-  std::swap(it.use, use);
+  it.is_staged = claim && needs_stage(slot_of(kind, slot), bound, *claim);
+  std::swap(it.claim, claim);
   std::swap(it.bound, bound);
   std::swap(it.lent, lent);
 }
@@ -207,7 +208,7 @@ void Exec::forget_bindings() {
   for (auto* list : {&inputs_, &outputs_})
     for (SlotMemory& memory : *list) {
       memory.bound = {};
-      memory.lent = memory.use = nullptr;
+      memory.lent = memory.claim = nullptr;
       memory.is_staged = false;  // `dims` stays: the next binding may have the same dims
     }
   last_->forget();
@@ -274,7 +275,7 @@ Status Exec::link(size_t output, size_t input) {
       if (committed) return;
       exec.set_link(output, input, kNoLink);
       exec.links_.pop_back();
-      exec.inputs_[input].use = exec.inputs_[input].given();
+      exec.inputs_[input].claim = exec.inputs_[input].given();
     }
   };
   SlotMemory &made = outputs_[output], &read = inputs_[input];

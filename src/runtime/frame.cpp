@@ -73,14 +73,14 @@ void Frame::place(uint32_t base, const Place& place) {
 void Frame::renew(uint32_t base, const Place& place) {
   bases_[base] = place;
   changed_[base] = ++bases_version_;
-  if (base < kFirstSlotBase || base >= plan_.resident_base(0)) regions_version_ = bases_version_;
+  if (base < kFirstSlotBase || base >= plan_.resident_base(0)) non_slot_version_ = bases_version_;
 }
 
 void Frame::set_failures(std::span<const Status> failures) {
   if (failures.empty() && failures_.empty()) return;
   failures_ = failures;
   failure_ = nullptr;
-  regions_version_ = ++bases_version_;
+  non_slot_version_ = ++bases_version_;
   for (size_t i = 0; i < failures.size() && !failure_; i++)
     if (!failures[i].ok() && plan_.lowered->residents[i].scope == plan_.lowered.get()) failure_ = &failures[i];
 }
@@ -155,15 +155,15 @@ Status Frame::run(const RunScope& scope) {
   }
   RunArgs args{
       {bases_, changed_, &bases_version_}, sizes_.table(), sizes_.symbols(), &set_size, scope.cancel, scope.threads};
-  uint64_t sizes_now = sizes_.version(), regions_now = regions_version_;
-  bool has_sized = sized_at_ == sizes_now && sized_in_ == regions_now;
+  uint64_t sizes_now = sizes_.version(), non_slot_now = non_slot_version_;
+  bool has_sized = sized_at_ == sizes_now && sized_in_ == non_slot_now;
   if (!has_sized) sized_in_ = UINT64_MAX;  // until all sized values are computed, in this run or a later one
   for (size_t i = 0; i < plan_.segments.size(); i++) {
     if (plan_.segments[i].is_sized) {
       if (!has_sized) RLX_TRY(run_segment(i, args, scope));
       continue;
     }
-    if (!has_sized) sized_at_ = sizes_now, sized_in_ = regions_now, has_sized = true;
+    if (!has_sized) sized_at_ = sizes_now, sized_in_ = non_slot_now, has_sized = true;
     RLX_TRY(run_segment(i, args, scope));
   }
   sized_at_ = sizes_.version();  // sizes found during the run do not affect sized values
@@ -173,17 +173,17 @@ Status Frame::run(const RunScope& scope) {
 // ---- frames of bodies ----
 
 Status Frame::enter(const Frame& around, const Step& step, const PlanBody& body) {
-  if (regions_seen_ != around.regions_version_) {
+  if (non_slot_seen_ != around.non_slot_version_) {
     place(kArenaBase, around.bases_[kArenaBase] + step.scratch_offset);
     place(kSizedBase, around.bases_[kSizedBase] + body.sized_offset);
     for (size_t i = 0; i < plan_.lowered->residents.size(); i++) {
       uint32_t there = around.plan_.resident_base(body.first_resident + i);
-      bool is_new = around.changed_[there] > regions_seen_;
+      bool is_new = around.changed_[there] > non_slot_seen_;
       if (is_new) renew(plan_.resident_base(i), around.bases_[there]);
     }
     std::span<const Status> failures = around.failures_;
     set_failures(failures.empty() ? failures : failures.subspan(body.first_resident, plan_.lowered->residents.size()));
-    regions_seen_ = around.regions_version_;
+    non_slot_seen_ = around.non_slot_version_;
   }
   if (sizes_seen_ == around.sizes_.version()) return {};
   for (size_t i = 0; i < body.symbols.size(); i++)

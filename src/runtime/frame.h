@@ -45,7 +45,7 @@ class Frame {
   const SizeState& sizes() const { return sizes_; }
   void place(uint32_t base, const Place& place);
   void renew(uint32_t base, const Place& place);  // new bytes, even if they lie at the same place
-  const Place& region(uint32_t base) const { return bases_[base]; }
+  const Place& base_place(uint32_t base) const { return bases_[base]; }
   Place address(const Access& access) const;  // at the present sizes
   // By resident: why it could not be computed. The span must outlive the frame. A body that needs such a resident
   // fails.
@@ -62,7 +62,7 @@ class Frame {
 
   // ---- of a body ----
 
-  // Takes the regions, residents and sizes from the frame around it that have changed.
+  // Takes the memory, residents and sizes from the frame around it that have changed.
   Status enter(const Frame& around, const Step& step, const PlanBody& body);
   // Sets the sizes that inputs carry. `dims`: of the inputs, in order; inputs that carry no size are not read.
   Status carry(const PlanBody& body, std::span<const Dims> dims);
@@ -85,7 +85,7 @@ class Frame {
   std::vector<Place> bases_;
   std::vector<uint64_t> changed_;  // by base: the version of its last change
   uint64_t bases_version_ = 0;
-  uint64_t regions_version_ = 0;  // of the last change of a base other than slots
+  uint64_t non_slot_version_ = 0;  // of the last change of a base other than slots
   SizeState sizes_;
   std::vector<std::unique_ptr<ExecState>> states_;  // by segment
   std::unique_ptr<HostSide> host_side_;             // null: no segment runs on the host
@@ -100,7 +100,7 @@ class Frame {
   std::vector<uint32_t> known_;       // by output: the step before which its dims are known
   std::span<const Status> failures_;  // by resident, or empty
   const Status* failure_ = nullptr;   // the first failure among its own residents
-  uint64_t regions_seen_ = 0, sizes_seen_ = 0;
+  uint64_t non_slot_seen_ = 0, sizes_seen_ = 0;
   bool is_unsettled_ = true;
   std::span<const int64_t> limits_;
 };

@@ -107,7 +107,7 @@ Status Loop::place_carry(size_t carry) {
   if (is_open(carry)) return place(*bodies_.back(), carry, writes_spares_ ? &spares_[carry] : rooms_[carry], {});
   bool is_spare = writes_spares_ && control_.spares[carry] != Control::kStays;
   return place(*bodies_.back(), carry, nullptr,
-               is_spare ? around_.region(kArenaBase) + step_.scratch_offset + control_.spares[carry] : out_[carry]);
+               is_spare ? around_.base_place(kArenaBase) + step_.scratch_offset + control_.spares[carry] : out_[carry]);
 }
 
 // Row `at` of a stacked output. The number of trips may not be known yet.
@@ -134,7 +134,7 @@ Status Loop::trip(int64_t at, const RunScope& scope) {
   RLX_TRY(body.run(scope));
   bool carries_sizes = !control_.bodies[index].carried.empty();
   for (size_t i = 0; i < carries_; i++) {
-    in_[i] = body.region(body.plan().output_base(i));
+    in_[i] = body.base_place(body.plan().output_base(i));
     if (carries_sizes) in_dims_[i] = body.output_dims(i);
   }
   writes_spares_ = !writes_spares_;
@@ -144,7 +144,7 @@ Status Loop::trip(int64_t at, const RunScope& scope) {
 Result<bool> Loop::run_condition(const RunScope& scope) {
   if (scope.cancel.is_set()) return cancelled();
   Frame& cond = *bodies_[0];
-  Place place = around_.region(kArenaBase) + step_.scratch_offset + control_.flag_offset;
+  Place place = around_.base_place(kArenaBase) + step_.scratch_offset + control_.flag_offset;
   RLX_TRY(prepare(0));
   cond.place(cond.plan().output_base(0), place);
   RLX_TRY(cond.run(scope));

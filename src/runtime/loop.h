@@ -25,9 +25,9 @@ class Loop {
   Status run_trips(const RunScope& scope);
   Result<bool> run_condition(const RunScope& scope);
   Status trip(int64_t at, const RunScope& scope);
-  Status place_carry(size_t carry);
-  Status place_row(size_t output, int64_t at);
-  Status finish_carries();  // copies carries that are not where the results must be
+  Status place_carry(size_t carry);             // where the trip writes its next value
+  Status place_row(size_t output, int64_t at);  // where trip `at` writes its row of a stacked output
+  Status finish_carries();                      // copies carries that are not where the results must be
 
   Status set_decided_sizes();
   Status copy_out();

@@ -2,17 +2,12 @@
 #include "runtime/model.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "base/check_size.h"
 #include "base/nearest.h"
 #include "base/size_failure.h"
 #include "passes/at_sizes.h"
-#include "runtime/match_names.h"
-#include "runtime/sizes.h"
 #include "runtime/special.h"
 
 namespace rlx {
@@ -253,179 +248,6 @@ Status Model::catch_up(OnDevice& on, uint64_t version) {
   }
 }
 
-// ---- sizes ----
-
-static Status wrong_input(const std::string& name, const ValueType& type, const Tensor& got) {
-  std::string text = type_text(got.dtype(), got.dims());
-  return Status(Code::kShape, format("the input '{}' is {}, not {}", name, type, text))
-      .with("value", name)
-      .with("expected", text_of(type))
-      .with("got", text);
-}
-
-Result<Model::Sizes> Model::sizes_of(std::span<const std::string_view> names, std::span<const Tensor> in) const {
-  std::span<const uint32_t> inputs = graph_.inputs();
-  std::unordered_map<uint32_t, int64_t> input_of;  // by node
-  for (size_t i = 0; i < inputs.size() && !names.empty(); i++) input_of.emplace(inputs[i], static_cast<int64_t>(i));
-  auto find_input = [&](std::string_view name) -> int64_t {
-    auto leaf = graph_.find_leaf(name);
-    auto found = leaf ? input_of.find(leaf->node) : input_of.end();
-    return found == input_of.end() ? -1 : found->second;
-  };
-  auto name_of = [&](size_t i) -> std::string_view { return graph_.leaf_name(inputs[i]); };
-  auto places = RLX_TRY(match_names({"input", inputs.size(), find_input, name_of}, names, in.size(), true));
-  std::vector<std::string_view> symbols;
-  for (const auto& [name, range] : graph_.symbols()) symbols.push_back(name);
-  std::vector<GivenDims> given;
-  for (size_t i = 0; i < in.size(); i++) {
-    uint32_t node = inputs[places[i]];
-    const ValueType& type = graph_.type({node, 0});
-    if (has_open_rank(graph_.leaf_name(node))) continue;
-    if (in[i].rank() != type.rank()) return wrong_input(graph_.leaf_name(node), type, in[i]);
-    given.push_back({&type, in[i].dims(), graph_.leaf_name(node)});
-  }
-  std::vector<std::optional<int64_t>> solved = RLX_TRY(solve_symbols(symbols, given));
-  Sizes sizes;
-  for (size_t i = 0; i < symbols.size(); i++)
-    if (solved[i]) sizes.emplace_back(symbols[i], *solved[i]);
-  return sizes;
-}
-
-static const PlanSymbol* find_symbol(const Program& program, std::string_view name) {
-  const Plan& plan = program.plan();
-  uint32_t index = plan.symbol(name);
-  return index == Plan::kNoSymbol ? nullptr : &plan.symbols[index];
-}
-
-static int64_t next_power_of_two(int64_t size) {
-  return size <= 1 ? size : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size)));
-}
-
-// A larger arena is given back while all runs are far smaller.
-static constexpr int64_t kLargeArena = int64_t{16} << 20;
-
-static bool serves(const Program& plan, const PlanSymbol& symbol, int64_t size) {
-  return symbol.upper >= size && (plan.plan().arena_bytes <= kLargeArena || symbol.upper / 8 <= size);
-}
-
-// Of the bucket that a size falls into; none if its symbol has no buckets.
-static std::optional<int64_t> bucket_end(const Policy& policy, std::string_view name, int64_t size) {
-  auto found = policy.buckets.find(name);
-  if (found == policy.buckets.end()) return std::nullopt;
-  const std::vector<int64_t>& ends = found->second;
-  auto end = std::lower_bound(ends.begin(), ends.end(), size);
-  return ends.empty() ? next_power_of_two(size) : end == ends.end() ? size : *end;
-}
-
-static Status above_policy(std::string_view name, int64_t size, int64_t upper) {
-  return Status(Code::kRange,
-                format("the size '{}' = {} is above {}, which dims.{} of the policy allows", name, size, upper, name))
-      .with("value", name)
-      .with("expected", format("at most {}", upper))
-      .with("got", std::to_string(size))
-      .with(kDependsOnSizes, "1");
-}
-
-// The upper sizes of a new plan: the end of a bucket; without buckets, the exact size in the first plan, and a power of
-// two once all plans are too small.
-Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const {
-  UpperSizes upper = RLX_TRY(parse_compile_options(policy.options)).dims;
-  std::unordered_map<std::string, int64_t> of_policy(upper.begin(), upper.end());
-  for (const auto& [name, size] : sizes) {
-    if (auto given = of_policy.find(name); given != of_policy.end()) {
-      if (size > given->second) return above_policy(name, size, given->second);
-      continue;
-    }
-    int64_t chosen = size;
-    if (auto end = bucket_end(policy, name, size)) {
-      chosen = *end;
-    } else if (!on.plans.empty()) {
-      int64_t fits = INT64_MAX;
-      for (const auto& plan : on.plans)
-        if (const PlanSymbol* known = find_symbol(*plan, name); known && serves(*plan, *known, size))
-          fits = std::min(fits, known->upper);
-      chosen = fits != INT64_MAX ? fits : next_power_of_two(size);
-    }
-    upper.emplace_back(name, std::max(size, std::min(chosen, graph_.symbol_range(name).hi)));
-  }
-  return upper;
-}
-
-// An upper size that the policy gives for this size is that of every plan.
-static bool fits(const Program& plan, const Model::Sizes& sizes, const Policy& policy) {
-  return std::all_of(sizes.begin(), sizes.end(), [&](const auto& pair) {
-    const auto& [name, size] = pair;
-    const PlanSymbol* symbol = find_symbol(plan, name);
-    if (!symbol || serves(plan, *symbol, size)) return true;
-    bool is_given =
-        std::ranges::any_of(plan.source().options.dims, [&](const auto& it) { return it.first == pair.first; });
-    return symbol->upper >= size && (is_given || bucket_end(policy, name, size) == symbol->upper);
-  });
-}
-
-void Model::log_hit(const Device& device) const {
-  env_->host()->log(LogLevel::kTrace, "plan",
-                    [&] { return format("a plan for {} is there and fits", device.info().name); });
-}
-
-// Other sizes run now. A context is made again in less time than a run that needs a large arena.
-static void retire_if_large(Program& plan) {
-  if (plan.plan().arena_bytes > kLargeArena) plan.retire();
-}
-
-// A new plan needs them all, so it is an error to leave one out even where a plan is there.
-static Status check_all_wanted(const Graph& graph, std::unordered_set<std::string_view> known,
-                               const UpperSizes& of_policy, std::string_view advice) {
-  std::vector<DecidedSize> decided = decided_sizes(graph);
-  for (const DecidedSize& it : decided) known.insert(it.symbol);
-  for (const auto& [name, size] : of_policy) known.insert(name);
-  std::vector<std::string_view> missing;
-  for (const auto& [name, range] : graph.symbols())
-    if (range.hi == Interval::kUnbounded && !known.contains(name)) missing.push_back(name);
-  if (missing.empty()) return {};
-  return Status(Code::kShape, format("a size is missing for {}: {} dims.{} in the policy, or declare a maximum",
-                                     listed(missing), advice, missing[0]))
-      .with("value", missing[0])
-      .with("expected", listed(missing));
-}
-
-Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Sizes& sizes) {
-  std::shared_ptr<OnDevice> on = RLX_TRY(on_device(device));
-  Turn turn(turns_, device);
-  std::shared_ptr<Program> outgrown;  // released without the lock
-  std::unique_lock lock(mutex_);
-  do {
-    std::shared_ptr<Program> best;
-    for (const auto& plan : on->plans)
-      if (fits(*plan, sizes, *policy_) && (!best || plan->plan().arena_bytes < best->plan().arena_bytes)) best = plan;
-    if (best) {
-      lock.unlock();
-      log_hit(*device);
-      return best;
-    }
-  } while (!turn.begin(lock));
-  std::shared_ptr<const Policy> policy = policy_;
-  UpperSizes upper = RLX_TRY(upper_sizes(*on, sizes, *policy));
-  lock.unlock();
-  auto planned = Program::plan(on->params, upper);
-  if (!planned.ok() && planned.status().code() == Code::kRange)  // a plan for exactly these sizes may be within range
-    return std::move(planned).status().with(kDependsOnSizes, "1");
-  if (!planned.ok() && planned.status().code() == Code::kShape)
-    RLX_TRY(check_all_wanted(graph_, {}, upper, "the inputs do not decide it: give"));
-  std::shared_ptr<Program> made = RLX_TRY(std::move(planned));
-  std::shared_ptr<const Served> served;
-  lock.lock();
-  served.swap(served_);
-  if (on->plans.size() >= policy->capacity) {
-    outgrown = on->plans.front();
-    on->plans.erase(on->plans.begin());
-  }
-  on->plans.push_back(made);
-  lock.unlock();
-  if (served) retire_if_large(*served->plan);
-  return made;
-}
-
 // ---- running ----
 
 // Whether another device may succeed where this one failed. A wrong argument is wrong on every device.
@@ -465,7 +287,7 @@ Result<std::shared_ptr<Program>> Model::get(std::string_view device,
     wanted.emplace_back(name, size);
   }
   UpperSizes of_policy = RLX_TRY(parse_compile_options(policy()->options)).dims;
-  RLX_TRY(check_all_wanted(graph_, std::move(names), of_policy, "give one, or"));
+  RLX_TRY(check_all_wanted(std::move(names), of_policy, "give one, or"));
   std::vector<Device*> list = RLX_TRY(candidates(device));
   Status first;
   for (Device* it : list) {
@@ -476,18 +298,16 @@ Result<std::shared_ptr<Program>> Model::get(std::string_view device,
   return first;
 }
 
-bool Model::Served::fits(std::string_view other_spec, std::span<const std::string_view> names,
-                         std::span<const Tensor> in) const {
+bool Model::Served::fits(const Call& call) const {
   auto same_dims = [](const Dims& known, const Tensor& tensor) { return std::ranges::equal(known, tensor.dims()); };
-  return spec == other_spec && std::ranges::equal(in_names, names) &&
-         std::equal(dims.begin(), dims.end(), in.begin(), in.end(), same_dims);
+  return spec == call.device && std::ranges::equal(in_names, call.in_names) &&
+         std::equal(dims.begin(), dims.end(), call.in.begin(), call.in.end(), same_dims);
 }
 
-void Model::note_served(std::string_view spec, std::span<const std::string_view> in_names, std::span<const Tensor> in,
-                        Device* device, const std::shared_ptr<Program>& plan) {
-  auto served = std::make_shared<Served>(Served{std::string(spec), {}, {}, device, plan});
-  served->in_names.assign(in_names.begin(), in_names.end());
-  for (const Tensor& tensor : in) served->dims.emplace_back(tensor.dims());
+void Model::note_served(const Call& call, Device* device, const std::shared_ptr<Program>& plan) {
+  auto served = std::make_shared<Served>(Served{std::string(call.device), {}, {}, device, plan});
+  served->in_names.assign(call.in_names.begin(), call.in_names.end());
+  for (const Tensor& tensor : call.in) served->dims.emplace_back(tensor.dims());
   std::shared_ptr<const Served> next = std::move(served);  // later the previous one, released without the lock
   {
     std::lock_guard lock(mutex_);
@@ -506,12 +326,10 @@ static bool may_pass_at_sizes(const Status& failure, const Policy& policy) {
   return failure.detail(kDependsOnSizes) || failure.detail(kUnequalSizes) || failure.code() == Code::kNoMemory;
 }
 
-Result<Model::Ran> Model::run(std::string_view device, std::span<const std::string_view> in_names,
-                              std::span<const Tensor> in, std::span<const std::string_view> out_names, size_t n_out) {
-  auto ran = not_general_.ok() ? run_general(device, in_names, in, out_names, n_out)
-                               : run_special(device, in_names, in, out_names, n_out, Serves::kAllSizes);
+Result<Model::Ran> Model::run(const Call& call) {
+  auto ran = not_general_.ok() ? run_general(call) : run_special(call, Serves::kAllSizes);
   if (ran.ok() || !special_ || !may_pass_at_sizes(ran.status(), *policy())) return ran;
-  auto again = run_special(device, in_names, in, out_names, n_out, Serves::kOneSet);
+  auto again = run_special(call, Serves::kOneSet);
   // The general graph's error names the sizes that do not fit.
   return again.ok() || !not_general_.ok() || !again.status().detail(kDependsOnSizes) ? std::move(again)
                                                                                      : std::move(ran);
@@ -532,47 +350,40 @@ void Model::set_last_special(std::shared_ptr<Model> next) {
   if (served) retire_if_large(*served->plan);
 }
 
-Result<Model::Ran> Model::run_special(std::string_view device, std::span<const std::string_view> in_names,
-                                      std::span<const Tensor> in, std::span<const std::string_view> out_names,
-                                      size_t n_out, Serves serves) {
-  auto special = special_->find(*this, in_names, in, serves);
+Result<Model::Ran> Model::run_special(const Call& call, Serves serves) {
+  auto special = special_->find(*this, call.in_names, call.in, serves);
   if (!special.ok()) return std::move(special).status();
   set_last_special(*special);
-  return (*special)->run(device, in_names, in, out_names, n_out);
+  return (*special)->run(call);
 }
 
-Result<Model::Ran> Model::run_general(std::string_view device, std::span<const std::string_view> in_names,
-                                      std::span<const Tensor> in, std::span<const std::string_view> out_names,
-                                      size_t n_out) {
+Result<Model::Ran> Model::run_general(const Call& call) {
   std::shared_ptr<const Served> served;
   {
     std::lock_guard lock(mutex_);
     served = served_;
   }
-  if (served && served->fits(device, in_names, in)) {
+  if (served && served->fits(call)) {
     log_hit(*served->device);
-    auto outputs = served->plan->run(in_names, in, out_names, n_out);
+    auto outputs = served->plan->run(call.in_names, call.in, call.out_names, call.n_out);
     if (outputs.ok()) return Ran{std::move(*outputs), served->device};
     if (!tries_next(outputs.status())) return outputs.status();
   }
-  return run_anew(device, in_names, in, out_names, n_out);
+  return run_anew(call);
 }
 
-Result<Model::Ran> Model::run_anew(std::string_view device, std::span<const std::string_view> in_names,
-                                   std::span<const Tensor> in, std::span<const std::string_view> out_names,
-                                   size_t n_out) {
+Result<Model::Ran> Model::run_anew(const Call& call) {
   set_last_special(nullptr);
-  Sizes sizes = RLX_TRY(sizes_of(in_names, in));
-  std::vector<Device*> list = RLX_TRY(candidates(device));
+  Sizes sizes = RLX_TRY(sizes_of(call.in_names, call.in));
+  std::vector<Device*> list = RLX_TRY(candidates(call.device));
   std::string attempts;
   Status last;
   for (Device* it : list) {
     auto plan = plan_for_sizes(it, sizes);
-    auto outputs =
-        plan.ok() ? (*plan)->run(in_names, in, out_names, n_out) : Result<std::vector<Tensor>>(Status(plan.status()));
+    auto outputs = plan.ok() ? (*plan)->run(call.in_names, call.in, call.out_names, call.n_out)
+                             : Result<std::vector<Tensor>>(Status(plan.status()));
     if (outputs.ok()) {
-      if (it == list.front())
-        note_served(device, in_names, in, it, *plan);  // else the next call has to ask the first device again
+      if (it == list.front()) note_served(call, it, *plan);  // else the next call has to ask the first device again
       return Ran{std::move(*outputs), it};
     }
     last = outputs.status();

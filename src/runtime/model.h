@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/policy.h"
@@ -66,12 +67,21 @@ class Model {
     Device* device;
   };
   Result<Ran> run(std::string_view device, std::span<const std::string_view> in_names, std::span<const Tensor> in,
-                  std::span<const std::string_view> out_names, size_t n_out);
+                  std::span<const std::string_view> out_names, size_t n_out) {
+    return run(Call{device, in_names, in, out_names, n_out});
+  }
   // Measures every device that can run the model: JSON with the median of `runs` runs, after one warm-up.
   Result<std::string> benchmark(std::span<const std::string_view> in_names, std::span<const Tensor> in, int runs);
   Result<std::string> report(std::string_view what) const;  // "devices" "policy" "cache" "bindings" "special" "text"
 
  private:
+  struct Call {  // the arguments of `run`
+    std::string_view device;
+    std::span<const std::string_view> in_names;
+    std::span<const Tensor> in;
+    std::span<const std::string_view> out_names;
+    size_t n_out;
+  };
   struct OnDevice {  // made when a device is first used
     Device* device;
     std::shared_ptr<ParamStore> params;
@@ -85,7 +95,7 @@ class Model {
     std::vector<Dims> dims;  // of the inputs
     Device* device;
     std::shared_ptr<Program> plan;
-    bool fits(std::string_view spec, std::span<const std::string_view> in_names, std::span<const Tensor> in) const;
+    bool fits(const Call& call) const;
   };
 
   struct Given {  // a param that was set, and the version after that
@@ -105,24 +115,25 @@ class Model {
   std::string bindings_json() const;
   std::string special_json() const;
   void note_given(std::string_view name, Tensor tensor);  // needs the lock
-  Result<Ran> run_general(std::string_view device, std::span<const std::string_view> in_names,
-                          std::span<const Tensor> in, std::span<const std::string_view> out_names, size_t n_out);
-  Result<Ran> run_special(std::string_view device, std::span<const std::string_view> in_names,
-                          std::span<const Tensor> in, std::span<const std::string_view> out_names, size_t n_out,
-                          Serves serves);
-  Result<Ran> run_anew(std::string_view device, std::span<const std::string_view> in_names, std::span<const Tensor> in,
-                       std::span<const std::string_view> out_names, size_t n_out);
-  void note_served(std::string_view spec, std::span<const std::string_view> in_names, std::span<const Tensor> in,
-                   Device* device, const std::shared_ptr<Program>& plan);
+  Result<Ran> run(const Call& call);
+  Result<Ran> run_general(const Call& call);
+  Result<Ran> run_special(const Call& call, Serves serves);
+  Result<Ran> run_anew(const Call& call);
+  void note_served(const Call& call, Device* device, const std::shared_ptr<Program>& plan);
   Result<std::vector<Device*>> candidates(std::string_view device) const;
   Status check_general() const;         // that there is a graph for all sizes and values
   std::vector<Device*> viable() const;  // the devices that the policy allows or names
   Result<std::shared_ptr<OnDevice>> on_device(Device* device);
   Status catch_up(OnDevice& on, uint64_t version);
   void set_last_special(std::shared_ptr<Model> next);
+
+  // ---- model_plans.cpp, with sizes_of ----
   void log_hit(const Device& device) const;
   Result<std::shared_ptr<Program>> plan_for_sizes(Device* device, const Sizes& sizes);
   Result<UpperSizes> upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const;
+  static void retire_if_large(Program& plan);
+  Status check_all_wanted(std::unordered_set<std::string_view> known, const UpperSizes& of_policy,
+                          std::string_view advice) const;
 
   std::shared_ptr<Env> env_;
   Graph graph_;

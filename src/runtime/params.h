@@ -37,8 +37,8 @@ struct ParamSet {
 
 // Whether a tensor may be the param that this node is: RLX_E_DTYPE, RLX_E_SHAPE.
 Status check_param(const Graph& graph, uint32_t node, const Tensor& tensor);
-Status unknown_param(const Graph& graph,
-                     std::string_view name);  // RLX_E_NOT_FOUND, with the names that it may have been
+// RLX_E_NOT_FOUND, with the names that it may have been.
+Status unknown_param(const Graph& graph, std::string_view name);
 
 // The tensors that a model took from its weights, each when it was first needed. What is put into the weights later
 // does not reach the model, so that its results do not depend on when it compiles for which device. Thread-safe.

@@ -226,10 +226,11 @@ Fence RunQueue::submit(std::shared_ptr<Run> run, const RunScope& scope, std::spa
     if ((is_last || ends_now) && !submission->is_queued.exchange(true)) shared->add(submission);
   };
   shared_->count_submitted();
+  // After an exception the run ends when those fences are done that already refer to it.
   size_t registered = 0;
   try {
     for (const Fence& fence : before) fence.then(note_result), registered++;
-  } catch (...) {  // the run ends when the fences that refer to it are done
+  } catch (...) {
     submission->is_abandoned = true;
     while (registered++ <= before.size()) note_result({});
     throw;

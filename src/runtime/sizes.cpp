@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/nearest.h"
-#include "import/source.h"
+#include "base/size_failure.h"
 #include "ir/broken_guard.h"
 
 namespace rlx {

@@ -41,7 +41,7 @@ Result<std::shared_ptr<Model>> open_model(const std::shared_ptr<Env>& env, const
     chosen.choices.ranks.insert(chosen.choices.ranks.end(), choices.ranks.begin(), choices.ranks.end());
     chosen.choices.dims.insert(chosen.choices.dims.end(), choices.dims.begin(), choices.dims.end());
     chosen.choices.stretches |= choices.stretches;
-    chosen.choices.parts_sizes |= choices.parts_sizes;
+    chosen.choices.separate_sizes |= choices.separate_sizes;
     chosen.choices.values.insert(chosen.choices.values.end(), choices.values.begin(), choices.values.end());
     ImportedFile file = RLX_TRY(import_source(source, "", chosen));
     RLX_TRY(put_weights(file, weights));
@@ -115,24 +115,26 @@ static Result<Tensor> copy_of_input(const std::string& name, const Tensor& given
 }
 
 // Every open size of an input by itself.
-static void add_parted(Model::Sizes& sizes, const std::string& name, std::span<const Dim> dims, const Tensor& given) {
+static void add_sizes_by_axis(Model::Sizes& sizes, const std::string& name, std::span<const Dim> dims,
+                              const Tensor& given) {
   for (size_t axis = 0; axis < given.rank(); axis++)
     if (dims.empty() || !dims[axis].is_literal())
       sizes.emplace_back(name + "." + std::to_string(axis), given.dims()[axis]);
 }
 
-// In files a name in two places is a remark: writers repeat it by mistake, and other runtimes do not compare the sizes.
-static Model::Sizes parted_sizes(const Model& model, const NamedTensors& in) {
+// Every size of an input under a name of its own, for calls that give one name two sizes. In files a name does not say
+// that sizes agree: writers repeat names by mistake, and other runtimes do not compare the sizes.
+static Model::Sizes sizes_by_axis(const Model& model, const NamedTensors& in) {
   Model::Sizes sizes;
   for (const auto& [name, given] : in)
     if (!model.has_open_rank(name))
-      add_parted(sizes, name, model.graph().type(*model.graph().find_leaf(name)).dims, given);
+      add_sizes_by_axis(sizes, name, model.graph().type(*model.graph().find_leaf(name)).dims, given);
   return sizes;
 }
 
 // Names have their lengths before them and values have types: two sets of choices never have one text.
 static std::string key_of(const ImportChoices& choices) {
-  std::string key = format("{}{}", choices.parts_sizes ? "parts " : "", choices.stretches ? "at " : "");
+  std::string key = format("{}{}", choices.separate_sizes ? "separate " : "", choices.stretches ? "at " : "");
   auto add_number = [&](std::string_view what, const std::pair<std::string, int64_t>& choice) {
     key += format("{}{}:{}={} ", what, choice.first.size(), choice.first, choice.second);
   };
@@ -150,8 +152,8 @@ Result<SpecialModels::Attempt> SpecialModels::attempt(const Model& general, std:
                                                       std::span<const Tensor> in, Serves serves) const {
   ImportChoices choices;
   auto given = general.sizes_of(names, in);  // this checks the names too
-  choices.parts_sizes = from_ == From::kFile && !given.ok() && given.status().detail(kUnequalSizes);
-  if (!given.ok() && !choices.parts_sizes) return std::move(given).status();
+  choices.separate_sizes = from_ == From::kFile && !given.ok() && given.status().detail(kUnequalSizes);
+  if (!given.ok() && !choices.separate_sizes) return std::move(given).status();
   NamedTensors inputs;
   for (size_t i = 0; i < in.size(); i++)
     inputs.emplace_back(names.empty() ? general.graph().leaf_name(general.graph().inputs()[i]) : names[i], in[i]);
@@ -162,17 +164,17 @@ Result<SpecialModels::Attempt> SpecialModels::attempt(const Model& general, std:
   for (const auto& [name, tensor] : inputs)
     if (std::find(wanted.begin(), wanted.end(), name) != wanted.end())
       choices.values.emplace_back(name, RLX_TRY(copy_of_input(name, tensor)));
-  if (serves == Serves::kOneSet || choices.parts_sizes) {
-    choices.dims = choices.parts_sizes ? parted_sizes(general, inputs) : std::move(*given);
+  if (serves == Serves::kOneSet || choices.separate_sizes) {
+    choices.dims = choices.separate_sizes ? sizes_by_axis(general, inputs) : std::move(*given);
     choices.stretches = true;
     for (const auto& [name, tensor] : inputs)
-      if (general.has_open_rank(name)) add_parted(choices.dims, name, {}, tensor);
+      if (general.has_open_rank(name)) add_sizes_by_axis(choices.dims, name, {}, tensor);
   }
   return Attempt{key_of(choices), std::move(choices)};
 }
 
-Result<std::shared_ptr<Model>> SpecialModels::make(const Model& general, const ImportChoices& choices,
-                                                   const Policy& policy) const {
+Result<std::shared_ptr<Model>> SpecialModels::build(const Model& general, const ImportChoices& choices,
+                                                    const Policy& policy) const {
   Graph graph = RLX_TRY(remake_(choices, *general.weights()));
   return Model::create_for(general, graph, policy);
 }
@@ -205,7 +207,7 @@ static bool may_pass(Code code) {
 }
 
 // A model may be kept after `forget`, by a run that began before: one of another policy counts as none.
-Result<std::shared_ptr<Model>> SpecialModels::made(const Model& general, const Attempt& attempt) {
+Result<std::shared_ptr<Model>> SpecialModels::find_or_make(const Model& general, const Attempt& attempt) {
   Turns<std::string>::Turn turn(turns_, attempt.key);
   const std::shared_ptr<const Policy> policy = general.policy();
   Made it{.key = attempt.key, .policy = policy};
@@ -221,7 +223,7 @@ Result<std::shared_ptr<Model>> SpecialModels::made(const Model& general, const A
   }
   size_t capacity = policy->capacity;
   if (!it.model) {
-    auto model = make(general, attempt.choices, *policy);
+    auto model = build(general, attempt.choices, *policy);
     if (model.ok()) it.model = *model;
     if (!model.ok() && (may_pass(model.status().code()) || model.status().detail(kStaticInputs)))
       return std::move(model).status();  // the caller may retry with more static inputs
@@ -242,7 +244,7 @@ Result<std::shared_ptr<Model>> SpecialModels::find(const Model& general, std::sp
                                                    std::span<const Tensor> in, Serves serves) {
   while (true) {
     Attempt attempt = RLX_TRY(this->attempt(general, names, in, serves));
-    auto model = made(general, attempt);
+    auto model = find_or_make(general, attempt);
     if (model.ok()) return model;
     std::vector<std::string_view> wanted = static_names(model.status());
     bool is_new = std::any_of(wanted.begin(), wanted.end(),

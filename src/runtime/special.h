@@ -54,8 +54,8 @@ class SpecialModels {
   };
   Result<Attempt> attempt(const Model& general, std::span<const std::string_view> names, std::span<const Tensor> in,
                           Serves serves) const;
-  Result<std::shared_ptr<Model>> made(const Model& general, const Attempt& attempt);
-  Result<std::shared_ptr<Model>> make(const Model& general, const ImportChoices& choices, const Policy& policy) const;
+  Result<std::shared_ptr<Model>> find_or_make(const Model& general, const Attempt& attempt);
+  Result<std::shared_ptr<Model>> build(const Model& general, const ImportChoices& choices, const Policy& policy) const;
   Made* find_made(const std::string& key);
   void keep(Made made, size_t capacity);  // at most so many models, and so many failures
 

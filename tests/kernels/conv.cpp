@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions against a plain f64 loop: every Isa, one to three axes, strides, dilations, spreads, pads, groups,
+// Convolutions against a plain f64 loop: every Isa, one to three axes, strides, dilations, pads, groups,
 // packed or not, one part and many.
 #include "backends/cpu/gemm/conv.h"
 
@@ -15,7 +15,7 @@ struct Shape {
   ConvAxis axes[kConvAxes];
 };
 
-// size, out, taps, stride, dilation, spread, lo
+// size, out, taps, stride, dilation, lhs_dilation, lo
 const Shape kShapes[] = {
     {1, 1, 3, 5, {{}, {}, {9, 9, 3, 1, 1, 1, 1}}},
     {2, 1, 16, 33, {{}, {14, 14, 3, 1, 1, 1, 1}, {14, 14, 3, 1, 1, 1, 1}}},
@@ -61,7 +61,7 @@ const Shape kShapes[] = {
     {1, 1, 3, 4, {{}, {9, 5, 3, 1, 1, 1, -1}, {9, 6, 2, 1, 1, 1, -2}}},
     {1, 1, 5, 20, {{}, {33, 33, 3, 1, 18, 1, 18}, {33, 33, 3, 1, 18, 1, 18}}},  // most taps read beyond x
     {1, 1, 3, 5, {{3, 6, 2, 1, 1, 2, 1}, {4, 8, 2, 1, 1, 2, 1}, {5, 10, 2, 1, 1, 2, 1}}},
-    {1, 1, 5, 1, {{}, {9, 18, 4, 1, 1, 2, 1}, {40, 80, 4, 1, 1, 2, 1}}},  // spread
+    {1, 1, 5, 1, {{}, {9, 18, 4, 1, 1, 2, 1}, {40, 80, 4, 1, 1, 2, 1}}},  // lhs_dilation
     {2, 3, 2, 3, {{}, {9, 18, 2, 1, 1, 2, 1}, {11, 22, 2, 1, 1, 2, 1}}},
     {1, 9, 1, 1, {{}, {7, 13, 3, 1, 1, 2, 1}, {7, 14, 3, 1, 1, 2, 1}}},
     {1, 1, 3, 6, {{}, {130, 259, 3, 1, 1, 2, 1}, {140, 280, 3, 1, 3, 2, 4}}},
@@ -97,8 +97,8 @@ Sum plain(const ConvArgs& p, int64_t item, int64_t filter, int64_t place) {
       const ConvAxis& a = p.axes[axis];
       int64_t at = rest_place % a.out * a.stride + rest_tap % a.taps * a.dilation - a.lo;
       rest_place /= a.out, rest_tap /= a.taps;
-      reads = reads && at >= 0 && at % a.spread == 0 && at / a.spread < a.size;
-      offset += at / a.spread * scale;
+      reads = reads && at >= 0 && at % a.lhs_dilation == 0 && at / a.lhs_dilation < a.size;
+      offset += at / a.lhs_dilation * scale;
       scale *= a.size;
     }
     int64_t channel = (item * p.groups + group) * p.channels + term / p.taps();
@@ -229,7 +229,7 @@ TEST(conv, is_a_plain_loops) {
   }
 }
 
-// Padding and what lies between the elements of a spread x are zeros: with an infinite weight they give NaN.
+// Padding and what lies between the elements of a dilated x are zeros: with an infinite weight they give NaN.
 TEST(conv, infinite_weights_meet_the_zeros_around_x) {
   std::mt19937 rng(3);
   for (const Shape& shape : kShapes) {

@@ -31,7 +31,7 @@ std::vector<double> softmax(const float* x, int64_t n, bool is_log) {
 void check_softmax(Guarded& x, int64_t rows, int64_t n, int64_t stride, bool is_log) {
   for (Isa isa : available_isas()) {
     SCOPED_TRACE(testing::Message() << isa_name(isa) << ' ' << rows << " rows of " << n);
-    const Loop<SoftmaxArgs>& loop = row_fns(isa).softmax;
+    const Loop<SoftmaxArgs>& loop = norm_fns(isa).softmax;
     Guarded y(rows * n, 3), again = x;
     SoftmaxArgs args{x.data(), y.data(), rows, n, stride, n, is_log};
     run_whole(loop, args);
@@ -101,7 +101,7 @@ NormWant norm(const NormArgs& p, int64_t r, bool centre) {
 
 // By its parts, from the last to the first; rows that are cut in phases.
 void run_norm(Isa isa, bool centre, NormArgs args) {
-  const RowFns& fns = row_fns(isa);
+  const NormFns& fns = norm_fns(isa);
   if (norm_pieces(args.rows, args.n).count == 1) return run_backwards(centre ? fns.layer_norm : fns.rms_norm, args);
   NormPiece found[kManyParts];
   args.found = found;
@@ -193,7 +193,7 @@ TEST(rows, norms_do_not_depend_on_which_parts_run_together) {
     int64_t rows = 40000 / n + 7;
     Guarded x = Guarded::random(rows * n, rng, -3, 3);
     for (Isa isa : available_isas())
-      for (const Loop<NormArgs>* loop : {&row_fns(isa).layer_norm, &row_fns(isa).rms_norm}) {
+      for (const Loop<NormArgs>* loop : {&norm_fns(isa).layer_norm, &norm_fns(isa).rms_norm}) {
         SCOPED_TRACE(testing::Message() << isa_name(isa) << ' ' << rows << " rows of " << n);
         Guarded y(rows * n), again(rows * n);
         NormArgs args{.x = x.data(), .y = y.data(), .rows = rows, .n = n, .x_row = n, .y_row = n};
@@ -253,7 +253,7 @@ TEST(rows, nan_stays_in_its_row) {
     NormArgs args;
     args.x = x.data(), args.y = y.data();
     args.rows = 3, args.n = 20, args.x_row = args.y_row = 20;
-    for (const Loop<NormArgs>* loop : {&row_fns(isa).layer_norm, &row_fns(isa).rms_norm}) {
+    for (const Loop<NormArgs>* loop : {&norm_fns(isa).layer_norm, &norm_fns(isa).rms_norm}) {
       run_whole(*loop, args);
       for (int64_t i = 0; i < 60; ++i) EXPECT_EQ(std::isnan(y[i]), i / 20 == 1);
     }

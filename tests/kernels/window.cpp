@@ -15,7 +15,7 @@ struct Shape {
   ConvAxis axes[kConvAxes];
 };
 
-// size, out, taps, stride, dilation, spread, lo
+// size, out, taps, stride, dilation, lhs_dilation, lo
 const Shape kShapes[] = {
     {3, {{}, {9, 9, 3, 1, 1, 1, 1}, {9, 9, 3, 1, 1, 1, 1}}},
     {2, {{}, {13, 13, 13, 1, 1, 1, 6}, {13, 13, 13, 1, 1, 1, 6}}},

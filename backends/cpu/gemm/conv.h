@@ -7,11 +7,11 @@
 
 namespace rlx::cpu {
 
-// Along one spatial axis a window reads position (out * stride + tap * dilation - lo) / spread if that is a whole
-// number inside x; otherwise it reads 0.
+// Along one spatial axis a window reads position (out * stride + tap * dilation - lo) / lhs_dilation if that is an
+// integer inside x; otherwise it reads 0.
 struct ConvAxis {
   int64_t size = 1, out = 1, taps = 1;
-  int64_t stride = 1, dilation = 1, spread = 1, lo = 0;
+  int64_t stride = 1, dilation = 1, lhs_dilation = 1, lo = 0;
 
   // From the first tap to the last, if there are two. kFar stands for all that is farther: no copy on a stack holds it.
   static constexpr int64_t kFar = int64_t{1} << 24;
@@ -60,9 +60,9 @@ extern const Loop<FilterPackArgs> kPackFilters;  // one part is one panel; the s
 
 // Limits of the direct loop. It serves groups that are too small for a product, and keeps the rows that it reads on the
 // stack.
-inline constexpr int64_t kMaxPhases = 16, kMaxReach = 64;
+inline constexpr int64_t kMaxDirectStride = 16, kMaxReach = 64;
 constexpr bool fits_direct(const ConvAxis& last) {
-  return last.spread == 1 && last.stride <= kMaxPhases && last.reach() / last.stride < kMaxReach;
+  return last.lhs_dilation == 1 && last.stride <= kMaxDirectStride && last.reach() / last.stride < kMaxReach;
 }
 
 // Whether the loop with filters along the lanes takes these arguments. It needs packed filters and keeps its part of x

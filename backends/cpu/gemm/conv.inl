@@ -45,7 +45,7 @@ struct TapRuns {
 inline void find_runs(const ConvArgs& p, const Place3 (&places)[kConvWidth], int64_t columns, int64_t outer,
                       int64_t first, int64_t last, TapRuns* taps) {
   const ConvAxis &z = p.axes[0], &y = p.axes[1], &x = p.axes[2];
-  int64_t step = x.spread > 1 ? 1 : x.stride, rows[kConvWidth];
+  int64_t step = x.lhs_dilation > 1 ? 1 : x.stride, rows[kConvWidth];
   for (int64_t c = 0; c < columns; ++c) {
     int64_t at_z = read_at(z, places[c].at[0], outer / y.taps), at_y = read_at(y, places[c].at[1], outer % y.taps);
     rows[c] = at_z < 0 || at_y < 0 ? -1 : (at_z * y.size + at_y) * x.size;
@@ -137,7 +137,7 @@ inline void conv_block(const ConvArgs& p, const ConvPart& part) {
   bool lists = taps <= kListedTaps;  // else some taps of one row of the window at a time
   for (int64_t row = 0; lists && row * row_taps < taps; ++row)
     find_runs(p, places, part.columns, row, 0, row_taps, listed + row * row_taps);
-  int64_t step = p.axes[2].spread > 1 ? 1 : p.axes[2].stride;
+  int64_t step = p.axes[2].lhs_dilation > 1 ? 1 : p.axes[2].stride;
 
   int64_t filter = part.group * p.filters + part.first;
   const float* x = p.x + (part.item * p.groups + part.group) * p.channels * plane;

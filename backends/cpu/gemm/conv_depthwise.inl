@@ -11,7 +11,8 @@ inline bool depthwise_fits(const ConvArgs& p) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   for (const ConvAxis* axis : {&y, &x}) {
     bool is_common = (axis->taps == 3 || axis->taps == 5) && (axis->stride == 1 || axis->stride == 2);
-    if (!is_common || axis->dilation != 1 || axis->spread != 1 || axis->lo < 0 || axis->lo >= axis->taps) return false;
+    bool is_dilated = axis->dilation != 1 || axis->lhs_dilation != 1;
+    if (!is_common || is_dilated || axis->lo < 0 || axis->lo >= axis->taps) return false;
   }
   return p.channels == 1 && p.filters == 1 && is_flat(p.axes[0]) && y.taps == x.taps && y.stride == x.stride &&
          x.out >= kLeastRow && x.out <= kMaxRow && x.size <= kMaxRow;

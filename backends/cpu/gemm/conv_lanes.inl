@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions with the filters along the lanes. A tile multiplies a vector of weights by single elements of x. It
 // reads them in place, or from a copy of the rows with zeros around them. Sums are transposed into rows of y when they
-// are stored. A part is a block of filters times some places of one item. These lie side by side in y, or `spread`
-// apart, and all have one position on the first of three axes.
+// are stored. A part is a block of filters times some places of one item. These lie side by side in y, or
+// `lhs_dilation` apart, and all have one position on the first of three axes.
 
 inline constexpr int64_t kLaneFilters = 2 * kFilterPanel;  // of a part
 inline constexpr int64_t kLanePlaces = 224;                // of a part, at most
@@ -13,8 +13,8 @@ inline constexpr int64_t kMaxJoined = 8;                   // residues of a part
 
 // ---- how the outputs are divided
 
-// Along an axis, the outputs of one residue modulo `spread` form a row of their own. A part has all residues of a row
-// of y if they are few, so that it stores whole rows.
+// Along an axis, the outputs of one residue modulo `lhs_dilation` form a row of their own. A part has all residues of a
+// row of y if they are few, so that it stores whole rows.
 struct LaneCut {
   int64_t filter_blocks, rows, columns;  // of a part, at most
   int64_t row_blocks, column_blocks;     // of one residue
@@ -25,20 +25,21 @@ struct LaneCut {
 // by themselves.
 inline int64_t lane_copy_size(const ConvArgs& p, int64_t rows, int64_t columns) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
-  int64_t spanned = (rows - 1) * y.stride + y.reach() / y.spread + 1;
+  int64_t spanned = (rows - 1) * y.stride + y.reach() / y.lhs_dilation + 1;
   int64_t lines = rows * y.taps < spanned ? rows * y.taps : spanned;
-  int64_t width = columns + x.reach() / (x.stride * x.spread) + 1;
+  int64_t width = columns + x.reach() / (x.stride * x.lhs_dilation) + 1;
   return lines * width * (x.taps < x.stride ? x.taps : x.stride);
 }
 inline LaneCut cut_lanes(const ConvArgs& p) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   LaneCut cut;
   cut.filter_blocks = ceil_div(p.filters, kLaneFilters);
-  cut.y_residues = y.spread < y.out ? y.spread : y.out;
-  cut.x_residues = x.spread < x.out ? x.spread : x.out;
+  cut.y_residues = y.lhs_dilation < y.out ? y.lhs_dilation : y.out;
+  cut.x_residues = x.lhs_dilation < x.out ? x.lhs_dilation : x.out;
   cut.joined = cut.x_residues > 1 && cut.x_residues <= kMaxJoined ? cut.x_residues : 1;
   cut.x_residues /= cut.joined;
-  int64_t height = ceil_div(y.out, y.spread), width = ceil_div(x.out, x.spread), places = kLanePlaces / cut.joined;
+  int64_t height = ceil_div(y.out, y.lhs_dilation), width = ceil_div(x.out, x.lhs_dilation);
+  int64_t places = kLanePlaces / cut.joined;
   cut.column_blocks = width > places ? ceil_div(width, places) : 1;
   cut.columns = ceil_div(width, cut.column_blocks);
   int64_t most = cut.column_blocks > 1 || cut.columns == 0 ? 1 : places / cut.columns;
@@ -54,7 +55,7 @@ inline int64_t lane_parts(const ConvArgs& p) {
          cut.column_blocks;
 }
 
-// The outputs of a part along an axis are first + i * spread. The taps that reach x for any of them: tap k reads
+// The outputs of a part along an axis are first + i * lhs_dilation. The taps that reach x for any of them: tap k reads
 // base[k] + i * stride.
 struct LaneAxis {
   int64_t first, count, taps;
@@ -63,15 +64,15 @@ struct LaneAxis {
   int64_t lowest, highest;  // of `base`
 };
 inline void find_lane_axis(const ConvAxis& axis, int64_t residue, int64_t begin, int64_t most, LaneAxis& it) {
-  it.first = residue + begin * axis.spread;
-  int64_t left = it.first < axis.out ? ceil_div(axis.out - it.first, axis.spread) : 0;
+  it.first = residue + begin * axis.lhs_dilation;
+  int64_t left = it.first < axis.out ? ceil_div(axis.out - it.first, axis.lhs_dilation) : 0;
   it.count = left < most ? left : most;
   it.taps = 0;
   for (int64_t tap = 0; tap < axis.taps; ++tap) {
     int64_t at = it.first * axis.stride + tap * axis.dilation - axis.lo;
-    if (axis.spread > 1) {
-      if (at % axis.spread != 0) continue;
-      at /= axis.spread;
+    if (axis.lhs_dilation > 1) {
+      if (at % axis.lhs_dilation != 0) continue;
+      at /= axis.lhs_dilation;
     }
     if (at >= axis.size || at + (it.count - 1) * axis.stride < 0) continue;
     if (it.taps == 0 || at < it.lowest) it.lowest = at;
@@ -114,7 +115,7 @@ struct LaneSource {
   int64_t rows;                // of the copy
   bool by_tap;                 // the copy has the rows of each tap by themselves, else all from y.lowest on
   int32_t tap_y[kLaneTaps], tap_x[kLaneTaps];
-  int64_t phases, phase_from[kMaxPhases], width;  // of a line: the start of each phase in x, and the length
+  int64_t phases, phase_from[kMaxDirectStride], width;  // of a line: the start of each phase in x, and the length
 };
 inline void find_source(const ConvArgs& p, const LanePart& part, LaneSource& it) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
@@ -285,10 +286,10 @@ inline void finish_lanes(const ConvArgs& p, const LanePart& part, const float* s
   alignas(64) float tile[kLaneFilters * kTileStride];
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   Epilogue e = lane_epilogue(p);
-  bool joined = y.spread == 1 && part.x.count == x.out;
+  bool joined = y.lhs_dilation == 1 && part.x.count == x.out;
   int64_t lines = joined ? 1 : part.y.count, length = joined ? part.y.count * part.x.count : part.x.count;
   for (int64_t line = 0; line < lines; ++line, sums += length * kLaneFilters) {
-    int64_t at = (part.z.first * y.out + part.y.first + line * y.spread) * x.out + part.x.first;
+    int64_t at = (part.z.first * y.out + part.y.first + line * y.lhs_dilation) * x.out + part.x.first;
     for (int64_t c = 0; c < length; c += kTileStride) {
       int64_t columns = length - c < kTileStride ? length - c : kTileStride;
       turn_sums(sums + c * kLaneFilters, part.filters, columns, tile);
@@ -297,26 +298,26 @@ inline void finish_lanes(const ConvArgs& p, const LanePart& part, const float* s
   }
 }
 
-// Places that lie `spread` apart.
+// Places that lie `lhs_dilation` apart.
 inline void finish_apart(const ConvArgs& p, const LanePart& part, const float* sums) {
   alignas(64) float tile[kLaneFilters * kTileStride];
   alignas(64) float results[kTileStride], beside[kTileStride];
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   Epilogue e = lane_epilogue(p);
   for (int64_t line = 0; line < part.y.count; ++line, sums += part.x.count * kLaneFilters) {
-    int64_t at = (part.z.first * y.out + part.y.first + line * y.spread) * x.out + part.x.first;
+    int64_t at = (part.z.first * y.out + part.y.first + line * y.lhs_dilation) * x.out + part.x.first;
     for (int64_t c = 0; c < part.x.count; c += kTileStride) {
       int64_t columns = part.x.count - c < kTileStride ? part.x.count - c : kTileStride;
       turn_sums(sums + c * kLaneFilters, part.filters, columns, tile);
       for (int64_t f = 0; f < part.filters; ++f) {
-        Corner to = lane_corner(p, e, part, f, at + c * x.spread), one = to;
+        Corner to = lane_corner(p, e, part, f, at + c * x.lhs_dilation), one = to;
         one.y = results;
         if (to.residual) {
-          for (int64_t i = 0; i < columns; ++i) beside[i] = to.residual[i * x.spread];
+          for (int64_t i = 0; i < columns; ++i) beside[i] = to.residual[i * x.lhs_dilation];
           one.residual = beside;
         }
         finish(e, tile + f * kTileStride, 1, columns, one);
-        for (int64_t i = 0; i < columns; ++i) to.y[i * x.spread] = results[i];
+        for (int64_t i = 0; i < columns; ++i) to.y[i * x.lhs_dilation] = results[i];
       }
     }
   }
@@ -381,7 +382,7 @@ inline void finish_joined(const ConvArgs& p, const LanePart& part, const JoinedS
   int64_t length = 0, step = kLanes * all.residues;
   for (int64_t j = 0; j < all.residues; ++j) length += all.counts[j];
   for (int64_t line = 0; line < part.y.count; ++line) {
-    int64_t at = (part.z.first * y.out + part.y.first + line * y.spread) * x.out + part.column * x.spread;
+    int64_t at = (part.z.first * y.out + part.y.first + line * y.lhs_dilation) * x.out + part.column * x.lhs_dilation;
     for (int64_t first = 0; first < length; first += step) {
       for (int64_t f = 0; f < part.filters; f += kLanes) {
         int64_t filters = part.filters - f < kLanes ? part.filters - f : kLanes;
@@ -416,7 +417,7 @@ inline void list_terms(const ConvArgs& p, const LanePart& part, const LaneSource
   }
 }
 
-// Adds the taps that fall between the elements of a spread x, or beyond x. They read zeros, so they matter only for
+// Adds the taps that fall between the elements of a dilated x, or beyond x. They read zeros, so they matter only for
 // weights that are not finite. `w`: of the filters of this part.
 inline void add_skipped_taps(const ConvArgs& p, const LanePart& part, const float* w, float* sums) {
   int64_t panels = filter_panels(p.filters), first = part.group * panels + part.filter / kFilterPanel;
@@ -488,7 +489,7 @@ inline void lane_part(const ConvArgs& p, const LaneCut& cut, LanePart& part) {
     lane_sums(p, part, source, sums + j * all.apart * kLaneFilters);
   }
   if (cut.joined > 1) return finish_joined(p, part, all);
-  if (all.counts[0] > 0) p.axes[2].spread > 1 ? finish_apart(p, part, sums) : finish_lanes(p, part, sums);
+  if (all.counts[0] > 0) p.axes[2].lhs_dilation > 1 ? finish_apart(p, part, sums) : finish_lanes(p, part, sums);
 }
 
 inline void lane_run(const ConvArgs& p, int64_t begin, int64_t end) {
@@ -503,9 +504,9 @@ inline void lane_run(const ConvArgs& p, int64_t begin, int64_t end) {
 inline bool lanes_fit(const ConvArgs& p) {
   const ConvAxis &z = p.axes[0], &y = p.axes[1], &x = p.axes[2];
   for (const ConvAxis* axis : {&z, &y, &x}) {
-    if (axis->taps > kLaneTaps || (axis->stride > 1 && axis->spread > 1)) return false;
+    if (axis->taps > kLaneTaps || (axis->stride > 1 && axis->lhs_dilation > 1)) return false;
   }
-  if (y.taps * x.taps > kLaneTerms || x.stride > kMaxPhases || y.stride > ConvAxis::kFar) return false;
+  if (y.taps * x.taps > kLaneTerms || x.stride > kMaxDirectStride || y.stride > ConvAxis::kFar) return false;
   if (kLaneTerms * p.plane() > INT32_MAX) return false;
   return lane_copy_size(p, 1, cut_lanes(p).columns) <= kLaneCopy;
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions with places along the lanes, for groups of few filters, above all depthwise ones. A part is a block of a
 // plane for all filters of a group; some channels are copied and added to the sums of some filters at a time. If x is
-// spread, the outputs of each residue are a plane of their own: they read neighbours by some of the taps.
+// dilated, the outputs of each residue are a plane of their own: they read neighbours by some of the taps.
 
 #include "backends/cpu/gemm/plane_sums.inl"
 #include "backends/cpu/gemm/small_planes.inl"
 
 inline constexpr int64_t kMaxPlaneFilters = 8;
 
-// Every step-th tap reads for the outputs of a residue modulo `spread`.
+// Every step-th tap reads for the outputs of a residue modulo `lhs_dilation`.
 inline int64_t residue_step(const ConvAxis& axis) {
   int64_t step = 1;
-  while (step * (axis.dilation % axis.spread) % axis.spread != 0) ++step;
+  while (step * (axis.dilation % axis.lhs_dilation) % axis.lhs_dilation != 0) ++step;
   return step;
 }
 // The axis of a residue; `lo` is that of the first of its taps.
@@ -20,24 +20,24 @@ struct ResidueAxis {
   int64_t first_tap, step;
 };
 inline ResidueAxis residue_axis(const ConvAxis& axis, int64_t residue) {
-  if (axis.spread == 1) return {axis, 0, 1};
+  if (axis.lhs_dilation == 1) return {axis, 0, 1};
   ResidueAxis it{.axis = {.size = axis.size}, .first_tap = 0, .step = residue_step(axis)};
   int64_t at = residue - axis.lo;
-  while (it.first_tap < axis.taps && at % axis.spread != 0) ++it.first_tap, at += axis.dilation;
-  it.axis.out = residue < axis.out ? ceil_div(axis.out - residue, axis.spread) : 0;
+  while (it.first_tap < axis.taps && at % axis.lhs_dilation != 0) ++it.first_tap, at += axis.dilation;
+  it.axis.out = residue < axis.out ? ceil_div(axis.out - residue, axis.lhs_dilation) : 0;
   it.axis.taps = ceil_div(axis.taps - it.first_tap, it.step);
-  it.axis.dilation = axis.dilation / (axis.spread / it.step);
-  it.axis.lo = it.axis.taps > 0 ? -(at / axis.spread) : 0;
+  it.axis.dilation = axis.dilation / (axis.lhs_dilation / it.step);
+  it.axis.lo = it.axis.taps > 0 ? -(at / axis.lhs_dilation) : 0;
   return it;
 }
 // As many outputs and taps as any residue has.
 inline ConvAxis largest_residue(const ConvAxis& axis) {
-  if (axis.spread == 1) return axis;
+  if (axis.lhs_dilation == 1) return axis;
   int64_t step = residue_step(axis);
   return {.size = axis.size,
-          .out = ceil_div(axis.out, axis.spread),
+          .out = ceil_div(axis.out, axis.lhs_dilation),
           .taps = ceil_div(axis.taps, step),
-          .dilation = axis.dilation / (axis.spread / step)};
+          .dilation = axis.dilation / (axis.lhs_dilation / step)};
 }
 
 inline PlaneShape conv_plane_shape(const ConvArgs& p) {
@@ -46,7 +46,7 @@ inline PlaneShape conv_plane_shape(const ConvArgs& p) {
 }
 inline int64_t plane_parts(const ConvArgs& p) {
   if (!p.places() || !p.filters) return 0;
-  return p.items * p.groups * p.axes[1].spread * p.axes[2].spread * conv_plane_shape(p).blocks();
+  return p.items * p.groups * p.axes[1].lhs_dilation * p.axes[2].lhs_dilation * conv_plane_shape(p).blocks();
 }
 
 // Rows of outputs, `pitch` apart in sums, `row` in y, where their elements are `apart`.
@@ -124,21 +124,22 @@ inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part,
   alignas(64) float copy[kPlaneCopy + kPlaneSlack * kLanes];
   alignas(64) float sums[kPlaneSums];
   float picked[kPlaneFilters * kPlaneTaps];
-  int64_t x_spread = p.axes[2].spread, y_spread = p.axes[1].spread, index = part % shape.blocks();
+  int64_t x_dilation = p.axes[2].lhs_dilation, y_dilation = p.axes[1].lhs_dilation, index = part % shape.blocks();
   part /= shape.blocks();
-  int64_t residue = part % (x_spread * y_spread);
-  part /= x_spread * y_spread;
-  ResidueAxis of_y = residue_axis(p.axes[1], residue / x_spread), of_x = residue_axis(p.axes[2], residue % x_spread);
+  int64_t residue = part % (x_dilation * y_dilation);
+  part /= x_dilation * y_dilation;
+  ResidueAxis of_y = residue_axis(p.axes[1], residue / x_dilation);
+  ResidueAxis of_x = residue_axis(p.axes[2], residue % x_dilation);
   const ConvAxis &y = of_y.axis, &x = of_x.axis;
   PlaneBlock block = plane_block(y, x, shape, index);
   if (block.rows <= 0 || block.columns <= 0) return;
-  bool is_spread = x_spread * y_spread > 1;
+  bool is_dilated = x_dilation * y_dilation > 1;
   int64_t group = part % p.groups, item = part / p.groups, all = p.filters * p.groups;
   int64_t length = block_length(shape, block), count = y.taps * x.taps;
   auto rows_of = [&](int64_t plane) {
     return [from = p.x + plane, &x](int64_t row) { return FloatRow{from + row * x.size}; };
   };
-  if (is_spread) taps.rows = -1;
+  if (is_dilated) taps.rows = -1;
   list_taps(y, x, shape, block, taps);
   int64_t copied = copy_length(shape, block), at_once = channels_at_once(p, count, copied);
   for (int64_t i = count; i < count * at_once; ++i) taps.at[i] = static_cast<int32_t>(taps.at[i - count] + copied);
@@ -158,20 +159,21 @@ inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part,
         int64_t plane = ((item * p.groups + group) * p.channels + c + i) * p.plane();
         copy_plane(y, x, shape, block, rows_of(plane), 0, copy + i * copied);
       }
-      if (is_spread) pick_taps(p, of_y, of_x, weights, channels, now, picked);
-      PlaneSpan span = is_spread ? PlaneSpan{copy, picked, taps.at, terms, 1, now, sums, apart}
-                                 : PlaneSpan{copy, weights, taps.at, terms, w_filter, w_tap, sums, apart};
+      if (is_dilated) pick_taps(p, of_y, of_x, weights, channels, now, picked);
+      PlaneSpan span = is_dilated ? PlaneSpan{copy, picked, taps.at, terms, 1, now, sums, apart}
+                                  : PlaneSpan{copy, weights, taps.at, terms, w_filter, w_tap, sums, apart};
       sum_planes(now, span, length, c > 0);
     }
     for (int64_t i = 0; i < now; ++i) {
       int64_t filter = group * p.filters + f + i;
-      int64_t row = residue / x_spread + block.row * y_spread, column = residue % x_spread + block.column * x_spread;
+      int64_t row = residue / x_dilation + block.row * y_dilation;
+      int64_t column = residue % x_dilation + block.column * x_dilation;
       int64_t to = ((item * all + filter) * p.axes[1].out + row) * p.axes[2].out + column;
       const Epilogue& e = p.epilogue;
       float bias = e.row_bias ? e.row_bias[filter] : 0;
-      if (float other = is_spread ? other_taps(p, of_y, of_x, group, f + i) : 0; other != 0) bias += other;
+      if (float other = is_dilated ? other_taps(p, of_y, of_x, group, f + i) : 0; other != 0) bias += other;
       finish_plane({sums + i * apart, e.residual ? e.residual + to : nullptr, bias, p.y + to, block.rows, block.columns,
-                    shape.width, y_spread * p.axes[2].out, x_spread},
+                    shape.width, y_dilation * p.axes[2].out, x_dilation},
                    e);
     }
   }
@@ -223,8 +225,9 @@ inline void plane_run(const ConvArgs& p, int64_t begin, int64_t end) {
 inline bool planes_fit(const ConvArgs& p) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   for (const ConvAxis* axis : {&y, &x}) {
-    if (axis->spread == 1) continue;
-    if (!p.is_packed || axis->stride > 1 || axis->spread > kMaxPhases || axis->dilation > ConvAxis::kFar) return false;
+    if (axis->lhs_dilation == 1) continue;
+    if (!p.is_packed || axis->stride > 1) return false;
+    if (axis->lhs_dilation > kMaxDirectStride || axis->dilation > ConvAxis::kFar) return false;
   }
   return is_flat(p.axes[0]) && p.filters <= kMaxPlaneFilters && p.taps() > 0 && p.taps() <= kPlaneTaps &&
          (p.places() == 0 || conv_plane_shape(p).rows > 0);

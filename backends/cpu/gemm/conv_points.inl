@@ -9,7 +9,8 @@ static_assert(kPointWidth <= kTileStride);
 
 inline bool points_fit(const ConvArgs& p) {
   for (const ConvAxis& axis : p.axes) {
-    if (axis.taps != 1 || axis.stride != 1 || axis.spread != 1 || axis.lo != 0 || axis.size != axis.out) return false;
+    if (axis.taps != 1 || axis.stride != 1 || axis.lhs_dilation != 1) return false;
+    if (axis.lo != 0 || axis.size != axis.out) return false;
   }
   return p.is_packed && p.channels > 0 && p.channels <= kPointChannels;
 }

@@ -1,331 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 8-bit numbers. A part is one panel of columns times one block of rows. Chunks of terms of either side are
-// copied to the stack unless the tiles can read them in place. Zero points are subtracted from the sums when these are
-// stored.
+// Products of integers. A part is a panel of columns times a block of rows. Chunks of the terms of its columns are
+// copied to the stack, because either side may have any strides.
 
-#include "backends/cpu/gemm/pairs.inl"
-#include "backends/cpu/kernels/bytes.inl"
+inline constexpr int64_t kIntegerRows = 32;   // of a block
+inline constexpr int64_t kIntegerTerms = 64;  // of a chunk
+inline constexpr int kIntegerVecs = 4;        // of a panel
+inline constexpr int kIntegerTileRows = RLX_ISA == 2 ? 4 : 2;
 
-using Quarter [[gnu::vector_size(2 * kLanes)]] = int8_t;  // as many lanes as Half
+template <class T>
+struct IntegerProduct {
+  using V [[gnu::vector_size(4 * kLanes)]] = T;
+  static constexpr int64_t kEach = 4 * kLanes / sizeof(T), kColumns = kIntegerVecs * kEach;
+  using Row = V[kIntegerVecs];
 
-inline constexpr int64_t kIntegerRows = 64;    // of a block
-inline constexpr int64_t kIntegerTerms = 512;  // of a chunk
-inline constexpr int kMaddRows = RLX_ISA == 2 ? 4 : 2;
-inline constexpr int kMaddVecs = 4;  // of kLanes / 2 columns
+  static int64_t panels(const MatmulSides<T>& p) { return ceil_div(p.n, kColumns); }
+  static int64_t blocks(const MatmulSides<T>& p) { return ceil_div(p.m, kIntegerRows); }
+  static int64_t parts(const MatmulSides<T>& p) { return panels(p) * blocks(p) * p.batches(); }
 
-// Both sides of a chunk, and the place of its sums.
-struct IntegerChunk {
-  const uint8_t* a;
-  int64_t a_row;
-  const int8_t* b;  // for every four terms: four numbers of each column
-  int64_t fours;
-  int32_t* sums;  // rows of kIntegerWidth
-};
-using IntegerTileFn = void (*)(const IntegerChunk&);
+  // Columns beyond the last are not written, and nothing stores their sums.
+  static void copy_right(const MatmulSides<T>& p, const T* b, int64_t terms, int64_t columns, Row* to) {
+    for (int64_t t = 0; t < terms; ++t, b += p.b_row) {
+      T* row = reinterpret_cast<T*>(to + t);
+      if (p.b_col == 1)
+        __builtin_memcpy(row, b, static_cast<size_t>(columns) * sizeof(T));
+      else
+        for (int64_t c = 0; c < columns; ++c) row[c] = b[c * p.b_col];
+    }
+  }
 
-// Four numbers of a, repeated over the vector.
-inline Half repeated(const uint8_t* four) {
-  uint64_t wide = uint64_t{four[0]} | uint64_t{four[1]} << 16 | uint64_t{four[2]} << 32 | uint64_t{four[3]} << 48;
-  using Words [[gnu::vector_size(4 * kLanes)]] = uint64_t;
-  return (Half)(wide - Words{});
-}
-
-inline Half widened(const int8_t* p) {
-  Quarter narrow;
-  __builtin_memcpy(&narrow, p, sizeof narrow);
-  return __builtin_convertvector(narrow, Half);
-}
-
-// Each number is widened to 16 bits, so that two sums of a column stand side by side.
-template <int Rows>
-void add_by_pairs(const IntegerChunk& chunk) {
-  constexpr int64_t kColumns = kMaddVecs * kLanes / 2;
-  for (int64_t column = 0; column < kIntegerWidth; column += kColumns) {
-    Int acc[Rows][kMaddVecs] = {};
-    const int8_t* b = chunk.b + 4 * column;
-    for (int64_t four = 0; four < chunk.fours; ++four, b += 4 * kIntegerWidth) {
-      Half right[kMaddVecs];
-      RLX_UNROLL for (int v = 0; v < kMaddVecs; ++v) right[v] = widened(b + 2 * kLanes * v);
+  template <int Rows>
+  static void add_tile(const MatmulSides<T>& p, const T* a, int64_t terms, const Row* right, Row* sums) {
+    V acc[Rows][kIntegerVecs];
+    __builtin_memcpy(acc, sums, sizeof acc);
+    for (int64_t t = 0; t < terms; ++t, a += p.a_col) {
       RLX_UNROLL for (int r = 0; r < Rows; ++r) {
-        Half left = repeated(chunk.a + r * chunk.a_row + 4 * four);
-        RLX_UNROLL for (int v = 0; v < kMaddVecs; ++v) acc[r][v] += add_pairs(left, right[v]);
+        const V left = a[r * p.a_row] - V{};
+        RLX_UNROLL for (int v = 0; v < kIntegerVecs; ++v) acc[r][v] += left * right[t][v];
       }
     }
-    for (int r = 0; r < Rows; ++r) {
-      int32_t pairs[kMaddVecs * kLanes];
-      __builtin_memcpy(pairs, acc[r], sizeof pairs);
-      for (int64_t c = 0; c < kColumns; ++c)
-        chunk.sums[r * kIntegerWidth + column + c] += pairs[2 * c] + pairs[2 * c + 1];
+    __builtin_memcpy(sums, acc, sizeof acc);
+  }
+
+  static void block(const MatmulSides<T>& p, const T* a, const T* b, T* y, int64_t rows, int64_t columns) {
+    Row right[kIntegerTerms] = {}, sums[kIntegerRows];
+    __builtin_memset(sums, 0, static_cast<size_t>(rows) * sizeof(Row));
+    for (int64_t from = 0; from < p.k; from += kIntegerTerms) {
+      const int64_t terms = p.k - from < kIntegerTerms ? p.k - from : kIntegerTerms;
+      copy_right(p, b + from * p.b_row, terms, columns, right);
+      int64_t r = 0;
+      auto left = [&] { return a + r * p.a_row + from * p.a_col; };
+      for (; r + kIntegerTileRows <= rows; r += kIntegerTileRows)
+        add_tile<kIntegerTileRows>(p, left(), terms, right, sums + r);
+      for (; r < rows; ++r) add_tile<1>(p, left(), terms, right, sums + r);
     }
+    for (int64_t r = 0; r < rows; ++r)
+      __builtin_memcpy(y + r * p.y_row, sums + r, static_cast<size_t>(columns) * sizeof(T));
   }
-}
 
-// Adds rows of a chunk by tiles of a few rows.
-template <class Tiles>
-void add_rows(IntegerChunk chunk, int64_t rows) {
-  for (int64_t now; rows > 0; rows -= now) {
-    now = rows < Tiles::kRows ? rows : Tiles::kRows;
-    Tiles::fn(now)(chunk);
-    chunk.a += now * chunk.a_row;
-    chunk.sums += now * kIntegerWidth;
-  }
-}
-
-struct PairTiles {
-  static constexpr int kRows = kMaddRows;
-  static void add(const IntegerChunk& chunk, int64_t rows) { add_rows<PairTiles>(chunk, rows); }
-  static constexpr IntegerTileFn fn(int64_t rows) {
-    constexpr IntegerTileFn kFns[] = {add_by_pairs<1>, add_by_pairs<2>, add_by_pairs < kMaddRows == 4 ? 3 : 1 >,
-                                      add_by_pairs < kMaddRows == 4 ? 4 : 1 > };
-    return kFns[rows - 1];
+  static void run(const MatmulSides<T>& p, int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part) {
+      const int64_t column = part % panels(p) * kColumns, row = part / panels(p) % blocks(p) * kIntegerRows;
+      const BatchOffsets at = batch_offsets(p, part / panels(p) / blocks(p));
+      const int64_t rows = p.m - row < kIntegerRows ? p.m - row : kIntegerRows;
+      const int64_t columns = p.n - column < kColumns ? p.n - column : kColumns;
+      block(p, p.a + at.a + row * p.a_row, p.b + at.b + column * p.b_col, p.y + at.y + row * p.y_row + column, rows,
+            columns);
+    }
   }
 };
 
-#if RLX_ISA == 2
-#define RLX_VNNI [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c,bmi,bmi2")]]
-
-template <int Rows>
-RLX_VNNI void add_by_fours(const IntegerChunk& chunk) {
-  constexpr int kVecs = kIntegerWidth / kLanes;
-  __m512i acc[Rows][kVecs];
-  RLX_UNROLL for (int r = 0; r < Rows; ++r) {
-    RLX_UNROLL for (int v = 0; v < kVecs; ++v) acc[r][v] =
-        _mm512_loadu_si512(chunk.sums + r * kIntegerWidth + v * kLanes);
-  }
-  const int8_t* b = chunk.b;
-  for (int64_t four = 0; four < chunk.fours; ++four, b += 4 * kIntegerWidth) {
-    __m512i right[kVecs];
-    RLX_UNROLL for (int v = 0; v < kVecs; ++v) {
-      right[v] = _mm512_loadu_si512(b + 64 * v);
-      __builtin_prefetch(b + 64 * v + (Rows == 1 ? 4096 : 2048));
-    }
-    RLX_UNROLL for (int r = 0; r < Rows; ++r) {
-      int32_t numbers;
-      __builtin_memcpy(&numbers, chunk.a + r * chunk.a_row + 4 * four, 4);
-      __m512i left = _mm512_set1_epi32(numbers);
-      RLX_UNROLL for (int v = 0; v < kVecs; ++v) acc[r][v] = _mm512_dpbusd_epi32(acc[r][v], left, right[v]);
-    }
-  }
-  RLX_UNROLL for (int r = 0; r < Rows; ++r) {
-    RLX_UNROLL for (int v = 0; v < kVecs; ++v)
-        _mm512_storeu_si512(chunk.sums + r * kIntegerWidth + v * kLanes, acc[r][v]);
-  }
-}
-
-struct FourTiles {
-  static constexpr int kRows = 6;
-  static void add(const IntegerChunk& chunk, int64_t rows) { add_rows<FourTiles>(chunk, rows); }
-  static constexpr IntegerTileFn fn(int64_t rows) {
-    constexpr IntegerTileFn kFns[] = {add_by_fours<1>, add_by_fours<2>, add_by_fours<3>,
-                                      add_by_fours<4>, add_by_fours<5>, add_by_fours<6>};
-    return kFns[rows - 1];
-  }
-};
-#undef RLX_VNNI
-#include "backends/cpu/gemm/integer_amx.inl"
-#endif
-
-// ---- a block ----
-
-struct IntegerBlock {
-  const uint8_t *a, *b;
-  const std::byte* panel;  // null: read b in place
-  int64_t rows, row, columns, column;
-  std::byte* y;  // its corner
-};
-
-// Copies terms [from, from + terms) of the rows as unsigned numbers, with zeros up to a multiple of four.
-inline void copy_left(const IntegerProductArgs& p, const IntegerBlock& block, int64_t from, int64_t terms,
-                      uint8_t* to) {
-  const uint8_t flip = p.a_signed ? 0x80 : 0;
-  const Bytes flips = flip - Bytes{};
-  for (int64_t r = 0; r < block.rows; ++r, to += kIntegerTerms) {
-    const uint8_t* row = block.a + r * p.a_row + from * p.a_col;
-    int64_t t = 0;
-    if (p.a_col == 1)
-      for (; t + kLanes <= terms; t += kLanes) {
-        Bytes bytes;
-        __builtin_memcpy(&bytes, row + t, kLanes);
-        bytes ^= flips;
-        __builtin_memcpy(to + t, &bytes, kLanes);
-      }
-    for (; t < terms; ++t) to[t] = static_cast<uint8_t>(row[t * p.a_col] ^ flip);
-    for (; t % 4; ++t) to[t] = 0;
-  }
-}
-
-inline int32_t sum_of(const uint8_t* bytes, int64_t count) {
-  constexpr int64_t kStep = sizeof(Word);
-  Word sums{};
-  int64_t i = 0;
-  for (; i + kStep <= count; i += kStep) {
-    Word fours;
-    __builtin_memcpy(&fours, bytes + i, kStep);
-    Word pairs = (fours & 0xff00ff) + (fours >> 8 & 0xff00ff);
-    sums += (pairs & 0xffff) + (pairs >> 16);
-  }
-  uint32_t sum = 0;
-  for (int lane = 0; lane < kLanes; ++lane) sum += sums[lane];
-  for (; i < count; ++i) sum += bytes[i];
-  return static_cast<int32_t>(sum);
-}
-
-// Stores four terms of kLanes columns, of which the first `terms` count, and adds them to the sums of the columns.
-inline void put_fours(Word fours, uint32_t flip, int64_t terms, int8_t* to, int32_t* sums) {
-  fours ^= flip;
-  if (terms < 4) fours &= (1u << 8 * terms) - 1;
-  __builtin_memcpy(to, &fours, sizeof fours);
-  Int total, four = (Int)fours;
-  __builtin_memcpy(&total, sums, sizeof total);
-  total += (four << 24 >> 24) + (four << 16 >> 24) + (four << 8 >> 24) + (four >> 24);
-  __builtin_memcpy(sums, &total, sizeof total);
-}
-
-// The first n bytes, and zeros after them.
-template <class V>
-inline V some_bytes(const uint8_t* from, int64_t n) {
-  V bytes{};
-  if (n >= static_cast<int64_t>(sizeof bytes))
-    __builtin_memcpy(&bytes, from, sizeof bytes);
-  else
-    __builtin_memcpy(&bytes, from, static_cast<size_t>(n));
-  return bytes;
-}
-
-// Columns beyond those of the block get any numbers; nothing stores their sums.
-inline void copy_right(const IntegerProductArgs& p, const IntegerBlock& block, int64_t from, int64_t terms, int8_t* to,
-                       int32_t* column_sums) {
-  const uint32_t flip = p.b_signed ? 0 : 0x80808080;
-  for (int64_t c = 0; c < block.columns; c += kLanes) {
-    const uint8_t* corner = block.b + from * p.b_row + c * p.b_col;
-    int64_t wide = block.columns - c < kLanes ? block.columns - c : kLanes;
-    auto put = [&](int64_t t, Word fours) {
-      put_fours(fours, flip, terms - t, to + t * kIntegerWidth + 4 * c, column_sums + c);
-    };
-    if (p.b_row == 1) {  // words of four terms are transposed in squares
-      for (int64_t t = 0; t < terms; t += 4 * kLanes) {
-        Vec square[kLanes] = {};
-        for (int64_t i = 0; i < wide; ++i) square[i] = some_bytes<Vec>(corner + i * p.b_col + t, terms - t);
-        transpose(square);
-        for (int64_t i = 0; i < kLanes && t + 4 * i < terms; ++i) put(t + 4 * i, (Word)bits(square[i]));
-      }
-      continue;
-    }
-    for (int64_t t = 0; t < terms; t += 4) {
-      Word fours{};
-      for (int64_t j = 0; j < 4 && t + j < terms; ++j) {
-        const uint8_t* row = corner + (t + j) * p.b_row;
-        Bytes one{};
-        if (p.b_col == 1)
-          one = some_bytes<Bytes>(row, wide);
-        else
-          for (int64_t i = 0; i < wide; ++i) one[i] = row[i * p.b_col];
-        fours |= widened_bytes(one) << static_cast<uint32_t>(8 * j);
-      }
-      put(t, fours);
-    }
-  }
-}
-
-// What each column of a block needs to finish its sums. The sums are of unsigned a and signed b; the zero points are
-// adjusted to that, all modulo 2^32.
-struct IntegerColumns {
-  alignas(64) int32_t sums[kIntegerWidth] = {};
-  alignas(64) uint32_t b_zero[kIntegerWidth], take[kIntegerWidth];
-  alignas(64) float scale[kIntegerWidth], bias[kIntegerWidth];
-  bool needs_row_sums = false;
-};
-
-inline void set_zero_points(const IntegerProductArgs& p, const IntegerBlock& block, IntegerColumns& columns) {
-  for (int64_t c = 0; c < kIntegerWidth; ++c) {
-    int64_t at = c < block.columns ? block.column + c : block.column;
-    uint32_t zero = static_cast<uint32_t>(p.b_zero ? p.b_zero[p.b_zero_by_column ? at : 0] : 0);
-    columns.b_zero[c] = zero - (p.b_signed ? 0 : 128);
-    columns.needs_row_sums |= columns.b_zero[c] != 0;
-    columns.scale[c] = p.scale ? p.scale[p.scale_by_column ? at : 0] : 1;
-    columns.bias[c] = p.bias ? p.bias[at] : 0;
-  }
-}
-
-inline void finish_integers(const IntegerProductArgs& p, const IntegerBlock& block, const int32_t* sums,
-                            const int32_t* row_sums, IntegerColumns& columns) {
-  uint32_t a_zero = static_cast<uint32_t>(p.a_zero ? *p.a_zero : 0) + (p.a_signed ? 128 : 0);
-  for (int64_t c = 0; c < kIntegerWidth; ++c)
-    columns.take[c] =
-        a_zero * (static_cast<uint32_t>(columns.sums[c]) - static_cast<uint32_t>(p.k) * columns.b_zero[c]);
-  auto words = [](const auto* from) {
-    Word word;
-    __builtin_memcpy(&word, from, sizeof word);
-    return word;
-  };
-  for (int64_t r = 0; r < block.rows; ++r, sums += kIntegerWidth) {
-    alignas(64) float y[kIntegerWidth];
-    Word row_sum = static_cast<uint32_t>(row_sums[r]) - Word{};
-    for (int64_t c = 0; c < kIntegerWidth; c += kLanes) {
-      Word total = words(sums + c) - words(columns.take + c) - words(columns.b_zero + c) * row_sum;
-      Vec real = to_float((Int)total) * load(columns.scale + c);
-      if (p.bias) real = real + load(columns.bias + c);  // adding a zero for a missing bias would turn -0 into +0
-      store(y + c, p.scale ? real : from_bits((Int)total));
-    }
-    __builtin_memcpy(block.y + r * p.y_row * 4, y, static_cast<size_t>(block.columns) * 4);
-  }
-}
-
-template <class Tiles>
-void integer_block(const IntegerProductArgs& p, const IntegerBlock& block) {
-  alignas(64) uint8_t left[kIntegerRows * kIntegerTerms];
-  alignas(64) int8_t right[kIntegerTerms * kIntegerWidth];
-  alignas(64) int32_t sums[kIntegerRows * kIntegerWidth];
-  int32_t row_sums[kIntegerRows] = {};
-  IntegerColumns columns;
-  set_zero_points(p, block, columns);
-  __builtin_memset(sums, 0, static_cast<size_t>(block.rows) * kIntegerWidth * sizeof(int32_t));
-  if (block.panel) __builtin_memcpy(columns.sums, block.panel, sizeof columns.sums);
-  for (int64_t from = 0; from < p.k; from += kIntegerTerms) {
-    int64_t terms = p.k - from < kIntegerTerms ? p.k - from : kIntegerTerms;
-    bool is_in_place = !p.a_signed && p.a_col == 1 && terms % 4 == 0;
-    const uint8_t* a = is_in_place ? block.a + from : left;
-    int64_t a_row = is_in_place ? p.a_row : kIntegerTerms;
-    if (!is_in_place) copy_left(p, block, from, terms, left);
-    for (int64_t r = 0; r < block.rows && columns.needs_row_sums; ++r) row_sums[r] += sum_of(a + r * a_row, terms);
-    if (!block.panel) copy_right(p, block, from, terms, right, columns.sums);
-    const int8_t* b = block.panel ? reinterpret_cast<const int8_t*>(block.panel) + (4 + from) * kIntegerWidth : right;
-    Tiles::add({a, a_row, b, (terms + 3) / 4, sums}, block.rows);
-  }
-  finish_integers(p, block, sums, row_sums, columns);
-}
-
-inline int64_t integer_row_blocks(int64_t m) {
-  return ceil_div(m, kIntegerRows);
-}
-
-inline int64_t integer_parts(const IntegerProductArgs& p) {
-  return integer_row_blocks(p.m) * ceil_div(p.n, kIntegerWidth) * p.batches();
-}
-
-template <class Tiles>
-void integer_run(const IntegerProductArgs& p, int64_t begin, int64_t end) {
-  int64_t panels = ceil_div(p.n, kIntegerWidth), blocks = integer_row_blocks(p.m);
-  for (int64_t part = begin; part < end; ++part) {
-    int64_t panel = part % panels, row = part / panels % blocks * kIntegerRows, column = panel * kIntegerWidth;
-    BatchOffsets at = batch_offsets(p, part / panels / blocks);
-    IntegerBlock block;
-    block.a = p.a + at.a + row * p.a_row;
-    block.b = p.packed ? nullptr : p.b + at.b + column * p.b_col;
-    block.panel = p.packed ? p.packed + panel * integer_panel_bytes(p.k) : nullptr;
-    block.row = row;
-    block.rows = p.m - row < kIntegerRows ? p.m - row : kIntegerRows;
-    block.column = column;
-    block.columns = p.n - column < kIntegerWidth ? p.n - column : kIntegerWidth;
-    block.y = reinterpret_cast<std::byte*>(p.y) + 4 * (at.y + row * p.y_row + column);
-    integer_block<Tiles>(p, block);
-  }
-}
-
-inline constexpr Loop<IntegerProductArgs> kIntegerByPairs = {integer_parts, integer_run<PairTiles>};
-#if RLX_ISA == 2
-inline constexpr Loop<IntegerProductArgs> kIntegerProducts[] = {  // in the order of ByteProducts
-    kIntegerByPairs,
-    {integer_parts, integer_run<FourTiles>},
-    {integer_parts, integer_run<AmxTiles>}};
-#endif
+inline constexpr IntegerFns kIntegers = {{IntegerProduct<uint32_t>::parts, IntegerProduct<uint32_t>::run},
+                                          {IntegerProduct<uint64_t>::parts, IntegerProduct<uint64_t>::run}};

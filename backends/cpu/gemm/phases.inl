@@ -4,9 +4,9 @@
 // The position in x that a tap reads along one axis, or -1.
 inline int64_t read_at(const ConvAxis& axis, int64_t out, int64_t tap) {
   int64_t at = out * axis.stride + tap * axis.dilation - axis.lo;
-  if (axis.spread > 1) {
-    if (at < 0 || at % axis.spread) return -1;
-    at /= axis.spread;
+  if (axis.lhs_dilation > 1) {
+    if (at < 0 || at % axis.lhs_dilation) return -1;
+    at /= axis.lhs_dilation;
   }
   return at < 0 || at >= axis.size ? -1 : at;
 }
@@ -21,7 +21,7 @@ inline constexpr int64_t kDirectWidth = 192;  // outputs of a row at a time
 
 // A row of x divided into phases: phase r holds every stride-th element from r on, and `outside` beyond the row.
 struct Phases {
-  float at[kMaxPhases][kDirectWidth + kMaxReach];
+  float at[kMaxDirectStride][kDirectWidth + kMaxReach];
 };
 
 template <int... I>

@@ -13,7 +13,8 @@ inline int64_t width_read(const ConvAxis& axis) {
 // Rows of outputs that fill vectors well, or long strides between places, are better left to other loops.
 inline bool is_small_plane(const ConvAxis (&axes)[kConvAxes], int64_t planes) {
   const ConvAxis &y = axes[1], &x = axes[2];
-  if (!is_flat(axes[0]) || planes < kLanes || y.spread != 1 || x.spread != 1 || y.lo < 0 || x.lo < 0) return false;
+  if (!is_flat(axes[0]) || planes < kLanes) return false;
+  if (y.lhs_dilation != 1 || x.lhs_dilation != 1 || y.lo < 0 || x.lo < 0) return false;
   if (y.taps > kSmallTaps || x.taps > kSmallTaps || y.taps * x.taps > kSmallTaps || y.taps * x.taps == 0) return false;
   if (width_read(y) > kSmallPlaces || width_read(x) > kSmallPlaces) return false;
   if (x.size == 0 || y.size == 0 || y.out == 0 || x.out == 0) return false;

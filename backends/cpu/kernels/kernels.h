@@ -3,9 +3,9 @@
 #pragma once
 
 #include "backends/cpu/gemm/conv.h"
+#include "backends/cpu/gemm/int8.h"
 #include "backends/cpu/gemm/integer.h"
 #include "backends/cpu/gemm/nbits.h"
-#include "backends/cpu/gemm/whole.h"
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/kernels/gather_sum.h"
 #include "backends/cpu/kernels/norm.h"
@@ -22,10 +22,10 @@ struct KernelFns {
   GemmFns gemm;
   ConvFns conv;
   NbitsFns nbits;
-  WholeFns whole;
+  IntegerFns integer;
   AttentionFns attention;
   RopeFns rope;
-  RowFns rows;
+  NormFns norm;
   RegionFns region;
   WindowFns window;
   QuantizeFns quantize;
@@ -35,8 +35,8 @@ struct KernelFns {
 };
 
 inline KernelFns kernel_fns(Isa isa) {
-  return {gemm_fns(isa),  conv_fns(isa),   nbits_fns(isa),     whole_fns(isa),  attention_fns(isa),
-          rope_fns(isa),  row_fns(isa),    region_fns(isa),    window_fns(isa), quantize_fns(isa),
+  return {gemm_fns(isa),  conv_fns(isa),   nbits_fns(isa),     integer_fns(isa), attention_fns(isa),
+          rope_fns(isa),  norm_fns(isa),   region_fns(isa),    window_fns(isa),  quantize_fns(isa),
           typed_fns(isa), reduce_fns(isa), gather_sum_fns(isa)};
 }
 

@@ -7,8 +7,8 @@
 
 namespace rlx::cpu {
 
-const RowFns& row_fns(Isa isa) {
-  static constexpr const RowFns* kTable[kIsaCount] = {&baseline::kRows, &avx2::kRows, &avx512::kRows};
+const NormFns& norm_fns(Isa isa) {
+  static constexpr const NormFns* kTable[kIsaCount] = {&baseline::kNorms, &avx2::kNorms, &avx512::kNorms};
   return *kTable[static_cast<int>(isa)];
 }
 

@@ -54,13 +54,13 @@ constexpr Pieces norm_pieces(int64_t rows, int64_t n) {
   return cut(n, rows, kNormPiece, 64);
 }
 
-struct RowFns {
+struct NormFns {
   Loop<SoftmaxArgs> softmax;
   Loop<SoftmaxArgs> softmax_largest, softmax_exp, softmax_scale;  // of rows that are cut, in this order
   Loop<NormArgs> layer_norm, rms_norm;                            // with residual: the residual_ forms
   // The same of rows that are cut, in this order; rms_norm needs no squares.
   Loop<NormArgs> layer_norm_sums, layer_norm_squares, layer_norm_write, rms_norm_sums, rms_norm_write;
 };
-const RowFns& row_fns(Isa isa);
+const NormFns& norm_fns(Isa isa);
 
 }  // namespace rlx::cpu

@@ -8,7 +8,7 @@
 #include "backends/cpu/gemm/small_planes.inl"
 
 inline constexpr int64_t kLinesAtOnce = 16;
-inline constexpr int64_t kLine = (kDirectWidth + kMaxReach) * kMaxPhases;  // what fits_direct lets a row read
+inline constexpr int64_t kLine = (kDirectWidth + kMaxReach) * kMaxDirectStride;  // what fits_direct lets a row read
 
 inline Vec fold_sum(Vec a, Vec b) {
   return a + b;
@@ -136,7 +136,7 @@ void fold_taps(const WindowArgs& p, const WindowRow& row, const float* line, flo
   Phases phases;
   for (int64_t r = 0; r < last.stride && r <= (last.taps - 1) * last.dilation; ++r)
     copy_stepped(FloatRow{line}, r, last.stride, ceil_div(row.length - r, last.stride), phases.at[r]);
-  const float* taps[kMaxReach * kMaxPhases];
+  const float* taps[kMaxReach * kMaxDirectStride];
   for (int64_t tap = 0; tap < last.taps; ++tap)
     taps[tap] = phases.at[tap * last.dilation % last.stride] + tap * last.dilation / last.stride;
   fold_columns<Planes, fold>(p, row.columns, neutral, y, [&](int64_t tap, int64_t c) { return load(taps[tap] + c); });

@@ -57,7 +57,7 @@ std::string_view refuse_direct(const KernelQuery& query) {
   ConvAxis axis{.taps = w.back().literal(),
                 .stride = last("strides"),
                 .dilation = last("rhs_dilation"),
-                .spread = last("lhs_dilation")};
+                .lhs_dilation = last("lhs_dilation")};
   return fits_direct(axis) ? "" : "windows reach too far";
 }
 
@@ -84,15 +84,15 @@ constexpr int64_t kSomeTaps = 2;
 // Places of a plane from which those along the lanes fill the strips well.
 constexpr int64_t kManyPlaces = 256;
 
-// With few filters most lanes would be empty; if x is spread, they are used even so where planes do not fit, because a
+// With few filters most lanes would be empty; if x is dilated, they are used even so where planes do not fit, because a
 // product would gather mostly zeros.
 const Loop<ConvArgs>& packed_loop(const ConvFns& fns, const ConvArgs& args) {
   constexpr int64_t kFewFilters = 8;
-  bool is_spread = false;
-  for (const ConvAxis& axis : args.axes) is_spread = is_spread || axis.spread > 1;
+  bool is_dilated = false;
+  for (const ConvAxis& axis : args.axes) is_dilated = is_dilated || axis.lhs_dilation > 1;
   if (fits_points(args) && args.places() >= kManyPlaces) return fns.points;
   if (args.filters > kFewFilters) return fits_lanes(args) ? fns.lanes : fns.product;
-  if (args.taps() < kSomeTaps && !is_spread) return fns.product;
+  if (args.taps() < kSomeTaps && !is_dilated) return fns.product;
   return fits_planes(args) ? fns.planes : fits_lanes(args) ? fns.lanes : fns.product;
 }
 

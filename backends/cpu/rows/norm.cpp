@@ -27,7 +27,7 @@ void encode_softmax(const StepView& view, const Caps& caps, void* block, Launch&
   args.is_log = view.node.op == Op::kLogSoftmax;
   args.n = args.x_row = args.y_row = x.dims.back();
   args.rows = args.n ? x.count() / args.n : 0;
-  const RowFns& fns = caps.fns.rows;
+  const NormFns& fns = caps.fns.norm;
   auto elements = static_cast<double>(x.count());
   if (softmax_pieces(args.rows, args.n).count == 1) return load(block, fns.softmax, args, 50 + elements, launch);
   args.found = reinterpret_cast<SoftmaxPiece*>(view.scratch);
@@ -63,7 +63,7 @@ std::string_view refuse_norm(const KernelQuery& query) {
 }
 
 void load_norm(const StepView& view, const Caps& caps, NormArgs& args, bool centered, void* block, Launch& launch) {
-  const RowFns& fns = caps.fns.rows;
+  const NormFns& fns = caps.fns.norm;
   auto elements = static_cast<double>(view.in[0].count());
   args.eps = static_cast<float>(view.node.attrs.f64("eps"));
   args.x_row = args.residual_row = args.y_row = args.sum_row = args.n;

@@ -28,7 +28,7 @@ inline void set_shape(const StepView& view, ConvShape& shape) {
                                         .taps = w.dims[2 + i],
                                         .stride = attrs.i64s("strides")[i],
                                         .dilation = attrs.i64s("rhs_dilation")[i],
-                                        .spread = attrs.i64s("lhs_dilation")[i],
+                                        .lhs_dilation = attrs.i64s("lhs_dilation")[i],
                                         .lo = size_of(view, attrs.dims("pad_lo")[i])};
 }
 
@@ -40,7 +40,7 @@ inline double terms_of(const ConvShape& shape) {
 // If all windows have one element, all places form one row.
 inline void join_places(ConvShape& shape) {
   for (const ConvAxis& axis : shape.axes)
-    if (axis.taps != 1 || axis.stride != 1 || axis.spread != 1 || axis.lo != 0 || axis.size != axis.out) return;
+    if (axis.taps != 1 || axis.stride != 1 || axis.lhs_dilation != 1 || axis.lo != 0 || axis.size != axis.out) return;
   shape.axes[2].size = shape.axes[2].out = shape.places();
   shape.axes[0].size = shape.axes[0].out = shape.axes[1].size = shape.axes[1].out = 1;
 }

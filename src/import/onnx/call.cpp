@@ -37,7 +37,7 @@ Status Call::status() const {
   return {};
 }
 
-Call Call::with(const NodeProto& node, const std::vector<size_t>& inputs) const {
+Call Call::call_on(const NodeProto& node, const std::vector<size_t>& inputs) const {
   std::vector<OnnxValue*> in;
   for (size_t i : inputs) in.push_back(i < in_.size() ? in_[i] : nullptr);
   return {importer_, builder_, kind_, node, opset_, std::move(in)};

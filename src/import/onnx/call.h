@@ -99,6 +99,7 @@ std::span<const NodeKind> sequence_kinds();
 std::span<const NodeKind> linear_attention_kinds();
 std::span<const NodeKind> ngram_kinds();
 std::span<const NodeKind> ml_kinds();
+std::span<const NodeKind> svm_kinds();
 std::span<const NodeKind> tree_kinds();
 
 class Call {
@@ -115,7 +116,7 @@ class Call {
         out_(node.output.size()) {}
 
   // A call of the same kind for another node, which must outlive it, on these inputs.
-  Call with(const NodeProto& node, const std::vector<size_t>& inputs) const;
+  Call call_on(const NodeProto& node, const std::vector<size_t>& inputs) const;
   const NodeProto& node() const { return node_; }
   const NodeKind& kind() const { return kind_; }
   int64_t opset() const { return opset_; }

@@ -206,12 +206,9 @@ struct PackedInputs {
 
 // The product of x and the weights, each minus its zero point, in f32.
 Expr quantized_product(Call& call) {
-  auto centred = [&](size_t i, size_t zero) {
-    Expr wide = cast(call.in(i), DType::kI32), off = per_tensor(call.in(zero));
-    return off ? wide - cast(off, DType::kI32) : wide;
-  };
   Expr scale = per_tensor(call.in(quantized::kWeightScale));
-  Expr x = centred(quantized::kX, quantized::kZero), w = centred(quantized::kWeight, quantized::kWeightZero);
+  Expr x = centred(call.in(quantized::kX), call.in(quantized::kZero));
+  Expr w = centred(call.in(quantized::kWeight), call.in(quantized::kWeightZero));
   return cast(matmul(x, w), DType::kF32) * (reshape(call.in(quantized::kScale), {}) * scale);
 }
 

@@ -48,7 +48,7 @@ void build_softmax(Call& call) {
 
 void build_concat(Call& call) {
   std::vector<Expr> parts;
-  for (size_t i = 2; i + 2 < call.inputs() + 1; i += 3) parts.push_back(real(call, i));
+  for (size_t i = 2; i + 1 < call.inputs(); i += 3) parts.push_back(real(call, i));
   if (parts.empty() || !parts[0].valid()) return call.fail(Code::kData, "there is nothing to join");
   int64_t axis = call.axis(call.i64("axis", 0), parts[0].rank());
   give(call, concat(parts, axis), 0, call.type(2).dtype);
@@ -77,12 +77,6 @@ void build_reduce_mean(Call& call) {
 }
 
 // ---- products ----
-
-// x as i32, minus its zero point, which may be one number for each column of b.
-Expr centred(Expr x, Expr zero) {
-  Expr wide = cast(x, DType::kI32);
-  return zero ? wide - cast(per_tensor(zero), DType::kI32) : wide;
-}
 
 Expr product(Expr a, Expr a_zero, Expr b, Expr b_zero, Expr scale) {
   return cast(matmul(centred(a, a_zero), centred(b, b_zero)), DType::kF32) * scale;

@@ -71,8 +71,8 @@ void build_prelu(Call& call) {
     dims[0] = slope.dim(0);
     slope = reshape(slope, dims);
   }
-  bool is_counted = x.valid() && slope.valid() && !is_float(x.dtype());
-  call.out(0, is_counted ? where(less(x, 0), x * slope, x) : call.op("prelu", {x, slope}));
+  bool is_integer = x.valid() && slope.valid() && !is_float(x.dtype());
+  call.out(0, is_integer ? where(less(x, 0), x * slope, x) : call.op("prelu", {x, slope}));
 }
 
 void build_not(Call& call) {
@@ -94,7 +94,8 @@ void build_bit_shift(Call& call) {
   call.out(0, binary(direction == "LEFT" ? Op::kShl : Op::kShr, call.in(0), call.in(1)));
 }
 
-// To numbers of a few bits: the low bits of the integer, with the sign extended.
+// Casts x to `to`, or, with `bits`, to numbers of that few bits: of the integer only the low bits stay, and the highest
+// of them is the sign.
 void put_cast(Call& call, Expr x, DType to, int bits, bool saturate) {
   if (!x.valid()) return;
   if (is_e2m1(to, bits)) {

@@ -44,7 +44,7 @@ Status Importer::expand(const FunctionProto& function, const NodeProto& node, co
   if (functions_.size() >= kMaxNested) return Status(Code::kData, "functions that call one another recursively");
   if (in.size() > function.input.size() || node.output.size() > function.output.size())
     return Status(Code::kData, "the call has more inputs or outputs than the function");
-  GraphProto& body = bodies_.emplace_back();  // kept: initializers of its sub-graphs are read when they are asked for
+  GraphProto& body = made_graphs_.emplace_back();  // initializers of its sub-graphs are read when they are asked for
   body.node = function.node;
   bind_attributes(body.node, function, node);
   for (std::string_view name : function.output) body.output.push_back({name, {}});

@@ -74,7 +74,7 @@ class Importer {
   // 1.
   void assume_sizes() { assumes_sizes_ = true; }
   // Keeps a graph that a builder has made: its initializers are read when they are asked for.
-  const GraphProto& keep(GraphProto graph) { return bodies_.emplace_back(std::move(graph)); }
+  const GraphProto& keep(GraphProto graph) { return made_graphs_.emplace_back(std::move(graph)); }
   bool is_in_body() const { return !levels_.empty(); }
   bool stretches() const { return options_.choices.stretches; }
   // The nodes of a sub-graph in a scope of its own, on these inputs; its outputs.
@@ -88,11 +88,27 @@ class Importer {
 
  private:
   class StaticWalk;
-  const Graph& graph_at(size_t level) const;  // of the bodies that are being built; 0: of the model
-  // The inputs of the model that decide the sizes of a node's operands which only the run finds; none if other data
-  // decide them too.
-  std::vector<std::string> static_inputs_of_sizes(const NodeProto& node);
+  using Computed = std::optional<std::vector<Tensor>>;
+
+  // ---- onnx.cpp: the model, values, nodes ----
   Status check_opsets();
+  int64_t opset_of(std::string_view domain) const;
+  Status add_initializers(const GraphProto& graph);
+  Status add_outputs(const GraphProto& graph);
+  Status define(std::string_view name, OnnxValue value);
+  Result<OnnxValue*> find(std::string_view name);
+  bool may_be_param(const OnnxValue& value, const Tensor& tensor) const;  // becomes a param if the graph reads it
+  Result<Value> add_param(const OnnxValue& value);
+  Status add_params();
+  Status add_nodes(const GraphProto& graph);
+  Status add_node(const NodeProto& node);
+  Status build(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
+  Status store(const NodeProto& node, std::vector<OnnxValue> results);
+  void refuse(const NodeProto& node, const Status& status);
+  Status refused() const;  // the result of the whole import
+  Status refused(std::string message) const;
+
+  // ---- inputs.cpp ----
   Status add_inputs();
   Status check_given() const;
   bool is_of_open_rank(std::string_view size) const;
@@ -103,30 +119,26 @@ class Importer {
   Dim input_dim(const DimensionProto& proto, std::string_view input, size_t axis) const;
   Result<OnnxValue> tensor_input(const std::string& name, TensorTypeProto type);
   Result<OnnxValue> sequence_input(const std::string& name, const ElementTypeProto& type);
-  Status count_expanded(size_t nodes);
-  Status add_initializers(const GraphProto& graph);
-  Status add_nodes(const GraphProto& graph);
-  Status add_node(const NodeProto& node);
-  Status finish_in_branches(const GraphProto& graph, std::span<const size_t> nodes);
-  Status expand(const FunctionProto& function, const NodeProto& node, const std::vector<OnnxValue*>& in);
-  Status build(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
-  using Computed = std::optional<std::vector<Tensor>>;
+
+  // ---- fold_nodes.cpp: nodes that the importer computes ----
   Computed compute(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   bool fold_literals(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   bool fold_moves(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
-  Status store(const NodeProto& node, std::vector<OnnxValue> results);
-  bool may_be_param(const OnnxValue& value, const Tensor& tensor) const;  // becomes a param if the graph reads it
-  Result<Value> add_param(const OnnxValue& value);
-  Status add_params();
+
+  // ---- functions.cpp ----
+  Status count_expanded(size_t nodes);
+  Status expand(const FunctionProto& function, const NodeProto& node, const std::vector<OnnxValue*>& in);
+
+  // ---- bodies.cpp: sub-graphs ----
   Result<Value> capture(OnnxValue& value);
   Status fill_body(const GraphProto& graph, std::span<const ValueType> inputs, BodyGraph& body);
-  Status add_outputs(const GraphProto& graph);
-  Status define(std::string_view name, OnnxValue value);
-  Result<OnnxValue*> find(std::string_view name);
-  void refuse(const NodeProto& node, const Status& status);
-  int64_t opset_of(std::string_view domain) const;
-  Status refused() const;  // the result of the whole import
-  Status refused(std::string message) const;
+  Status finish_in_branches(const GraphProto& graph, std::span<const size_t> nodes);
+
+  // ---- static_inputs.cpp ----
+  const Graph& graph_at(size_t level) const;  // of the bodies that are being built; 0: of the model
+  // The inputs of the model that decide the sizes of a node's operands which only the run finds; none if other data
+  // decide them too.
+  std::vector<std::string> static_inputs_of_sizes(const NodeProto& node);
 
   using Scope = std::unordered_map<std::string_view, OnnxValue>;
   const ModelProto& model_;
@@ -136,7 +148,7 @@ class Importer {
   std::vector<Scope> scopes_;
   std::set<std::string, std::less<>> sizes_;       // that inputs have, by name
   std::set<std::string, std::less<>> determined_;  // names in sizes of inputs that a run can solve for
-  std::deque<GraphProto> bodies_;                  // of functions, with the attributes of their calls
+  std::deque<GraphProto> made_graphs_;             // bodies of functions with the attributes of a call; see `keep`
   size_t expanded_ = 0;                            // nodes of functions and of unrolled trips
   std::vector<const FunctionProto*> functions_;    // that are being expanded
   struct Level {

@@ -14,7 +14,7 @@ Dim Importer::dim_of(const DimensionProto& dim, std::string_view input, size_t a
   static constexpr size_t kLongest = 64;  // characters; a product of sums grows exponentially with its text
   if (dim.dim_value >= 0) return dim.dim_value;
   Dim unnamed = Dim::symbol(std::string(input) + "." + std::to_string(axis));
-  if (dim.dim_param.empty() || options_.choices.parts_sizes) return unnamed;
+  if (dim.dim_param.empty() || options_.choices.separate_sizes) return unnamed;
   if (dim.dim_param.size() <= kLongest)
     if (auto parsed = parse_dim(dim.dim_param); parsed.ok())
       return parsed->is_literal() && parsed->literal() < 0 ? unnamed : *parsed;

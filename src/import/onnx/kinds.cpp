@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node kinds of all groups, and what they tell about a graph before its nodes are built.
 #include "import/onnx/importer.h"
-#include "import/onnx/ml.h"
 
 namespace rlx::onnx {
 

@@ -145,8 +145,8 @@ Status build_loop_op(Call& call, const GraphProto& proto) {
   return {};
 }
 
-// ---- loops with sequences: a sequence to which every trip appends one value becomes the rows that the trips stack
-// ----
+// ---- loops with sequences ----
+// A sequence to which every trip appends one value becomes the rows that the trips stack.
 
 // Whether a node other than `besides` reads the value, at any level.
 bool reads(const GraphProto& graph, std::string_view name, const NodeProto* besides) {
@@ -214,7 +214,7 @@ std::optional<StackedLoop> stacked_loop(Call& call, const GraphProto& proto) {
 
 Status build_stacked(Call& call, StackedLoop loop) {
   const GraphProto& body = call.importer().keep(std::move(loop.body));
-  Call inner = call.with(loop.node, loop.inputs);
+  Call inner = call.call_on(loop.node, loop.inputs);
   RLX_TRY(build_loop_op(inner, body));
   inner.graph("body");
   RLX_TRY(inner.status());
@@ -231,16 +231,16 @@ Status build_stacked(Call& call, StackedLoop loop) {
 // If the number of trips is known, a loop with sequences is unrolled. Else sequences may be rows that it stacks.
 Status build_with_sequences(Call& call, const GraphProto& body) {
   const Sizes* most = call.sizes(0);
-  bool is_counted = most && most->items.size() == 1 && most->items[0].is_literal();
+  bool is_known = most && most->items.size() == 1 && most->items[0].is_literal();
   Importer::Refusals before = call.importer().refusals();
-  Status status = is_counted ? unroll(call, body) : Status();
-  if (is_counted && !status.detail(kOpenCondition)) return status;
+  Status status = is_known ? unroll(call, body) : Status();
+  if (is_known && !status.detail(kOpenCondition)) return status;
   call.importer().refusals() = before;
   if (auto loop = stacked_loop(call, body)) {
     if (build_stacked(call, std::move(*loop)).ok()) return {};
     call.importer().refusals() = std::move(before);
   }
-  return is_counted ? status : unroll(call, body);  // known sizes of one trip may suffice where a body fails
+  return is_known ? status : unroll(call, body);  // known sizes of one trip may suffice where a body fails
 }
 
 // A body cannot have sequences, nor carries of another rank or stacked rows of another size at every trip: such a loop

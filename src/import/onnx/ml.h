@@ -30,6 +30,4 @@ void give_two_classes(Call& call, Expr score, double least, double total, std::s
 // Both outputs of a classifier with a score for each label.
 void give_classes(Call& call, Expr scores, std::string_view transform);
 
-std::span<const NodeKind> svm_kinds();
-
 }  // namespace rlx::onnx

@@ -16,8 +16,8 @@ struct Imported {
   Graph graph;
   NamedTensors weights;  // the tensors of the graph's params, views of the source where its bytes are aligned
   std::vector<std::pair<std::string, std::string>> metadata;
-  std::vector<std::string> open_ranks =
-      {};  // with interface_only: inputs of no known rank; in the graph they are scalars
+  // With interface_only: inputs of no known rank; in the graph they are scalars.
+  std::vector<std::string> open_ranks = {};
 };
 
 // Initializers with float, 8-bit or block-quantised elements become params, as the options say. RLX_E_DATA for a

@@ -89,7 +89,7 @@ Expr along(Expr x, size_t axis, size_t rank) {
 }
 
 // x as i32, minus its zero point, which may have one number for each index of an axis.
-Expr centred(Expr x, Expr zero, size_t axis) {
+Expr centred_along(Expr x, Expr zero, size_t axis) {
   if (!x.valid()) return x;
   Expr wide = cast(x, DType::kI32);
   return zero ? wide - cast(along(zero, axis, x.rank()), DType::kI32) : wide;
@@ -98,7 +98,7 @@ Expr centred(Expr x, Expr zero, size_t axis) {
 // The product of a and b, each minus its zero point: one number, or one for each row of a and each column of b.
 Expr integer_product(Expr a, Expr a_zero, Expr b, Expr b_zero) {
   size_t row = a.valid() && a.rank() > 1 ? a.rank() - 2 : 0, column = b.valid() && b.rank() > 0 ? b.rank() - 1 : 0;
-  return matmul(centred(a, a_zero, row), centred(b, b_zero, column));
+  return matmul(centred_along(a, a_zero, row), centred_along(b, b_zero, column));
 }
 
 // round(total * scale) + zero, clamped to the dtype of zero.

@@ -276,7 +276,7 @@ TEST(host_memory, of_contexts_that_are_kept_goes_back_when_it_is_trimmed) {
   env->trim();
   EXPECT_EQ(now(*env, MemoryKind::kArena), 0);
   EXPECT_EQ(now(*env, MemoryKind::kScratch), 0);
-  EXPECT_EQ(env->kept().bytes(), 0);
+  EXPECT_EQ(env->kept_memory().bytes(), 0);
   EXPECT_TRUE((*program->run({}, in, {}, 1))[0].same_bytes(first));
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "backends/cpu/gemm/conv.h"
-#include "backends/cpu/gemm/integer.h"
+#include "backends/cpu/gemm/int8.h"
 
 namespace rlx::cpu {
 
@@ -13,19 +13,19 @@ namespace rlx::cpu {
 // missing channels. Packed numbers are signed: 128 is subtracted from unsigned ones. The form is the same for every
 // instruction set.
 inline constexpr int64_t kFourBlock = 16;
-constexpr int64_t integer_filter_bytes(int64_t channels, int64_t taps) {
+constexpr int64_t int8_filter_bytes(int64_t channels, int64_t taps) {
   return 4 + (channels + 3) / 4 * 4 * taps;
 }
-struct IntegerFilterPackArgs {
+struct Int8FilterPackArgs {
   EightBit w;
   int64_t filters = 0, channels = 0, taps = 0;
   std::byte* packed = nullptr;
 };
-extern const Loop<IntegerFilterPackArgs> kPackIntegerFilters;  // one part is one filter
+extern const Loop<Int8FilterPackArgs> kPackInt8Filters;  // one part is one filter
 
 // total = conv(x - x_zero, w - w_zero) + add. Then y = total in i32; or, with a scale, y = total * scale + bias in f32,
 // optionally through relu; or this divided by y_scale, rounded, plus y_zero, clamped to 8 bits.
-struct IntegerConvArgs : ConvShape {
+struct Int8ConvArgs : ConvShape {
   const uint8_t* x = nullptr;  // [items, groups * channels, spatial]
   const std::byte* packed = nullptr;
   void* y = nullptr;  // [items, groups * filters, places]
@@ -39,9 +39,9 @@ struct IntegerConvArgs : ConvShape {
 };
 
 // Whether the kernel takes windows of these sizes, for any number of places.
-bool fits_integer_conv(const ConvShape& shape);
+bool fits_int8_conv(const ConvShape& shape);
 
 // Only AVX-512 has more than pairs.
-Loop<IntegerConvArgs> integer_conv(Isa isa, ByteProducts bytes);
+Loop<Int8ConvArgs> int8_conv(Isa isa, ByteProducts bytes);
 
 }  // namespace rlx::cpu

@@ -6,11 +6,11 @@
 inline constexpr int64_t kAmxFewRows = 4;  // fewer are as quick without tiles
 
 // 32 columns of two blocks of rows.
-RLX_AMX inline void add_amx_two(const IntegerChunk& c, int64_t steps) {
-  constexpr int64_t kSums = kIntegerWidth * 4, kB = kIntegerWidth * 4;
+RLX_AMX inline void add_amx_two(const Int8Chunk& c, int64_t steps) {
+  constexpr int64_t kSums = kInt8Width * 4, kB = kInt8Width * 4;
   const uint8_t *a = c.a, *below = c.a + kAmxRows * c.a_row;
   const int8_t* b = c.b;
-  int32_t* sums_below = c.sums + kAmxRows * kIntegerWidth;
+  int32_t* sums_below = c.sums + kAmxRows * kInt8Width;
   _tile_loadd(0, c.sums, kSums);
   _tile_loadd(1, c.sums + 16, kSums);
   _tile_loadd(2, sums_below, kSums);
@@ -32,8 +32,8 @@ RLX_AMX inline void add_amx_two(const IntegerChunk& c, int64_t steps) {
 }
 
 // 32 columns of one block of rows.
-RLX_AMX inline void add_amx_one(const IntegerChunk& c, int64_t steps) {
-  constexpr int64_t kSums = kIntegerWidth * 4, kB = kIntegerWidth * 4;
+RLX_AMX inline void add_amx_one(const Int8Chunk& c, int64_t steps) {
+  constexpr int64_t kSums = kInt8Width * 4, kB = kInt8Width * 4;
   const uint8_t* a = c.a;
   const int8_t* b = c.b;
   _tile_loadd(0, c.sums, kSums);
@@ -50,7 +50,7 @@ RLX_AMX inline void add_amx_one(const IntegerChunk& c, int64_t steps) {
 }
 
 struct AmxTiles {
-  RLX_AMX static void add(const IntegerChunk& chunk, int64_t rows) {
+  RLX_AMX static void add(const Int8Chunk& chunk, int64_t rows) {
     const int64_t steps = chunk.fours / kAmxFours;
     if (rows < kAmxFewRows || steps == 0) return FourTiles::add(chunk, rows);
     if (rows >= kAmxRows) configure_amx(kAmxRows, kAmxFours);
@@ -65,14 +65,14 @@ struct AmxTiles {
       add_amx_one(part_of(chunk, row, 32), steps);
     }
     _tile_release();
-    IntegerChunk rest = chunk;
+    Int8Chunk rest = chunk;
     rest.a += steps * kAmxFours * 4;
-    rest.b += steps * kAmxFours * 4 * kIntegerWidth;
+    rest.b += steps * kAmxFours * 4 * kInt8Width;
     rest.fours -= steps * kAmxFours;
     if (rest.fours > 0) FourTiles::add(rest, rows);
   }
-  static IntegerChunk part_of(const IntegerChunk& c, int64_t row, int64_t column) {
-    return {c.a + row * c.a_row, c.a_row, c.b + 4 * column, c.fours, c.sums + row * kIntegerWidth + column};
+  static Int8Chunk part_of(const Int8Chunk& c, int64_t row, int64_t column) {
+    return {c.a + row * c.a_row, c.a_row, c.b + 4 * column, c.fours, c.sums + row * kInt8Width + column};
   }
 };
 #undef RLX_AMX

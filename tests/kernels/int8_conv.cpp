@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of 8-bit numbers against plain loops: every bit, on every instruction set.
-#include "backends/cpu/gemm/integer_conv.h"
+#include "backends/cpu/gemm/int8_conv.h"
 
 #include "guarded.h"
 
@@ -23,7 +23,7 @@ int32_t value(uint8_t byte, bool is_signed) {
   return is_signed ? static_cast<int8_t>(byte) : byte;
 }
 
-int32_t plain(const IntegerConvArgs& p, const uint8_t* w, int64_t item, int64_t filter, int64_t place) {
+int32_t plain(const Int8ConvArgs& p, const uint8_t* w, int64_t item, int64_t filter, int64_t place) {
   int64_t out[3] = {place / (p.axes[1].out * p.axes[2].out), place / p.axes[2].out % p.axes[1].out,
                     place % p.axes[2].out};
   uint32_t sum = 0;
@@ -47,7 +47,7 @@ int32_t plain(const IntegerConvArgs& p, const uint8_t* w, int64_t item, int64_t 
   return static_cast<int32_t>(sum + static_cast<uint32_t>(p.add ? p.add[filter] : 0));
 }
 
-void expect_place(const IntegerConvArgs& p, int32_t total, int64_t filter, int64_t at) {
+void expect_place(const Int8ConvArgs& p, int32_t total, int64_t filter, int64_t at) {
   if (!p.scale) {
     ASSERT_EQ(static_cast<const int32_t*>(p.y)[at], total);
     return;
@@ -65,12 +65,12 @@ void expect_place(const IntegerConvArgs& p, int32_t total, int64_t filter, int64
   ASSERT_EQ(value(static_cast<const uint8_t*>(p.y)[at], p.y_signed), static_cast<int>(y));
 }
 
-void check(const Problem& it, const Loop<IntegerConvArgs>& loop, bool zeros, std::mt19937& rng) {
-  IntegerConvArgs args;
+void check(const Problem& it, const Loop<Int8ConvArgs>& loop, bool zeros, std::mt19937& rng) {
+  Int8ConvArgs args;
   static_cast<ConvShape&>(args) = it.shape;
   for (ConvAxis& axis : args.axes)
     axis.out = std::max<int64_t>(0, (axis.size + 2 * axis.lo - (axis.taps - 1) * axis.dilation - 1) / axis.stride + 1);
-  ASSERT_TRUE(fits_integer_conv(args));
+  ASSERT_TRUE(fits_int8_conv(args));
   int64_t all = args.groups * args.filters, count = args.items * all * args.places();
   auto x = noise(args.items * args.groups * args.channels * args.plane(), rng), w = noise(all * args.terms(), rng);
   auto w_zero = noise(all, rng), one = noise(2, rng);
@@ -81,9 +81,9 @@ void check(const Problem& it, const Loop<IntegerConvArgs>& loop, bool zeros, std
     scale[i] = static_cast<float>(1 + rng() % 100) / 1e5f;
     bias[i] = static_cast<float>(rng() % 100) - 50;
   }
-  std::vector<std::byte> packed(static_cast<size_t>(all * integer_filter_bytes(args.channels, args.taps())));
-  IntegerFilterPackArgs pack{{w.data(), it.w_signed}, all, args.channels, args.taps(), packed.data()};
-  kPackIntegerFilters.run(pack, 0, kPackIntegerFilters.parts(pack));
+  std::vector<std::byte> packed(static_cast<size_t>(all * int8_filter_bytes(args.channels, args.taps())));
+  Int8FilterPackArgs pack{{w.data(), it.w_signed}, all, args.channels, args.taps(), packed.data()};
+  kPackInt8Filters.run(pack, 0, kPackInt8Filters.parts(pack));
   Guarded y(it.end < 2 ? count : (count + 3) / 4);
   float y_scale = 0.37f;
   args.x = x.data(), args.packed = packed.data(), args.y = y.data();
@@ -108,13 +108,13 @@ ConvAxis axis(int64_t size, int64_t taps, int64_t stride = 1, int64_t lo = 0, in
   return {.size = size, .taps = taps, .stride = stride, .dilation = dilation, .lo = lo};
 }
 
-TEST(integer_conv, every_form_of_window_sign_and_end) {
+TEST(int8_conv, every_form_of_window_sign_and_end) {
   std::mt19937 rng(7);
-  std::vector<std::pair<std::string, Loop<IntegerConvArgs>>> loops;
-  for (Isa isa : available_isas()) loops.emplace_back(isa_name(isa), integer_conv(isa, ByteProducts::kPairs));
+  std::vector<std::pair<std::string, Loop<Int8ConvArgs>>> loops;
+  for (Isa isa : available_isas()) loops.emplace_back(isa_name(isa), int8_conv(isa, ByteProducts::kPairs));
   for (ByteProducts bytes : {ByteProducts::kFours, ByteProducts::kTiles})
     if (bytes <= detect_cpu().bytes)
-      loops.emplace_back(bytes == ByteProducts::kFours ? "vnni" : "amx", integer_conv(Isa::kAvx512, bytes));
+      loops.emplace_back(bytes == ByteProducts::kFours ? "vnni" : "amx", int8_conv(Isa::kAvx512, bytes));
   const ConvShape kShapes[] = {
       shape(1, 5, 7, axis(9, 3, 1, 1), axis(11, 3, 1, 1)),
       shape(1, 64, 70, axis(1, 1), axis(300, 1)),
@@ -149,11 +149,11 @@ TEST(integer_conv, every_form_of_window_sign_and_end) {
 }
 
 // Of one place the rows of a copy would be empty, and no place would fit.
-TEST(integer_conv, takes_no_windows_without_taps) {
+TEST(int8_conv, takes_no_windows_without_taps) {
   for (int64_t channels : {1, 8}) {
-    EXPECT_FALSE(fits_integer_conv(shape(1, channels, 2, axis(5, 3), axis(5, 3), axis(5, 0))));
-    EXPECT_FALSE(fits_integer_conv(shape(1, channels, 2, axis(5, 0), axis(5, 3))));
-    EXPECT_FALSE(fits_integer_conv(shape(1, channels, 2, axis(5, 3), axis(5, 0))));
+    EXPECT_FALSE(fits_int8_conv(shape(1, channels, 2, axis(5, 3), axis(5, 3), axis(5, 0))));
+    EXPECT_FALSE(fits_int8_conv(shape(1, channels, 2, axis(5, 0), axis(5, 3))));
+    EXPECT_FALSE(fits_int8_conv(shape(1, channels, 2, axis(5, 3), axis(5, 0))));
   }
 }
 

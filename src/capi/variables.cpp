@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/environment.h"
+#include "capi/variables.h"
 
 #include <algorithm>
 #include <cassert>
@@ -15,7 +15,7 @@ static constexpr Known kKnown[] = {
     {"THREADS", "the most threads of a run, as the option threads"},
 };
 
-Environment::Environment(std::string_view prefix) {
+Variables::Variables(std::string_view prefix) {
   for (const Known& known : kKnown) {
     Variable variable{known.suffix, known.summary, std::string(prefix) + "_" + std::string(known.suffix), std::nullopt};
     if (const char* value = std::getenv(variable.name.c_str())) variable.value = value;
@@ -23,17 +23,17 @@ Environment::Environment(std::string_view prefix) {
   }
 }
 
-const Variable& Environment::find(std::string_view suffix) const {
+const Variable& Variables::find(std::string_view suffix) const {
   auto found = std::ranges::find(variables_, suffix, &Variable::suffix);
   assert(found != variables_.end());
   return *found;
 }
 
-const std::optional<std::string>& Environment::operator[](std::string_view suffix) const {
+const std::optional<std::string>& Variables::operator[](std::string_view suffix) const {
   return find(suffix).value;
 }
 
-const std::string& Environment::name(std::string_view suffix) const {
+const std::string& Variables::name(std::string_view suffix) const {
   return find(suffix).name;
 }
 

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The convolutions of 8-bit numbers for every instruction set, and the table that chooses among them.
-#include "backends/cpu/gemm/integer_conv.h"
+#include "backends/cpu/gemm/int8_conv.h"
 
 #include <bit>
 #include <cstddef>
 #include <cstring>
 
-#define RLX_KERNELS "backends/cpu/gemm/integer_conv.inl"
+#define RLX_KERNELS "backends/cpu/gemm/int8_conv.inl"
 #include "backends/cpu/each_isa.inl"
 
 namespace rlx::cpu {
 
-static int64_t pack_integer_filters_parts(const IntegerFilterPackArgs& p) {
+static int64_t pack_int8_filters_parts(const Int8FilterPackArgs& p) {
   return p.filters;
 }
 
-static void pack_integer_filters_run(const IntegerFilterPackArgs& p, int64_t begin, int64_t end) {
+static void pack_int8_filters_run(const Int8FilterPackArgs& p, int64_t begin, int64_t end) {
   const uint8_t flip = p.w.is_signed ? 0 : 0x80;
-  const int64_t bytes = integer_filter_bytes(p.channels, p.taps);
+  const int64_t bytes = int8_filter_bytes(p.channels, p.taps);
   for (int64_t filter = begin; filter < end; filter++) {
     const uint8_t* from = p.w.data + filter * p.channels * p.taps;
     std::byte* packed = p.packed + filter * bytes;
@@ -38,15 +38,15 @@ static void pack_integer_filters_run(const IntegerFilterPackArgs& p, int64_t beg
   }
 }
 
-const Loop<IntegerFilterPackArgs> kPackIntegerFilters = {pack_integer_filters_parts, pack_integer_filters_run};
+const Loop<Int8FilterPackArgs> kPackInt8Filters = {pack_int8_filters_parts, pack_int8_filters_run};
 
 // The answer is the same for every Isa.
-bool fits_integer_conv(const ConvShape& shape) {
-  return baseline::integer_conv_fits(shape);
+bool fits_int8_conv(const ConvShape& shape) {
+  return baseline::int8_conv_fits(shape);
 }
 
-Loop<IntegerConvArgs> integer_conv(Isa isa, ByteProducts bytes) {
-  if (isa == Isa::kAvx512) return avx512::kIntegerConvs[static_cast<int>(bytes)];
+Loop<Int8ConvArgs> int8_conv(Isa isa, ByteProducts bytes) {
+  if (isa == Isa::kAvx512) return avx512::kInt8Convs[static_cast<int>(bytes)];
   return isa == Isa::kAvx2 ? avx2::kConvByPairs : baseline::kConvByPairs;
 }
 

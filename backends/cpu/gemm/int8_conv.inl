@@ -24,17 +24,17 @@ inline constexpr int64_t kWidest = 16;       // lanes of the widest instruction 
 inline bool is_summed_in_f32(const ConvShape& p) {
   return p.channels <= kFewChannels && p.filters <= kMaxFewFilters && p.terms() <= kExactTerms;
 }
-inline PlaneShape integer_plane_shape(const ConvShape& p) {
+inline PlaneShape int8_plane_shape(const ConvShape& p) {
   bool few = is_summed_in_f32(p);
   int64_t most = few ? sums_each(filters_at_once(p.filters)) - kPlaneSlack * kWidest : kFourPlaces;
   int64_t copy = few ? kFourCopy : kFourCopy / kFourChunk;
   return plane_shape(p.axes[1], p.axes[2], most, copy / p.axes[0].taps);
 }
-inline bool integer_conv_fits(const ConvShape& p) {
+inline bool int8_conv_fits(const ConvShape& p) {
   for (const ConvAxis& axis : p.axes)
-    if (axis.spread != 1) return false;
+    if (axis.lhs_dilation != 1) return false;
   return p.taps() > 0 && p.taps() <= kPlaneTaps &&
-         (p.places() == 0 || p.filters == 0 || integer_plane_shape(p).rows > 0);
+         (p.places() == 0 || p.filters == 0 || int8_plane_shape(p).rows > 0);
 }
 
 // ---- the place of a part ----
@@ -43,11 +43,11 @@ struct ConvPart {
   int64_t item, group, filter, filters, z;  // `filter` of the group
   PlaneBlock block;
 };
-inline int64_t integer_conv_parts(const IntegerConvArgs& p) {
+inline int64_t int8_conv_parts(const Int8ConvArgs& p) {
   if (p.places() == 0 || p.filters == 0) return 0;
-  return p.items * p.groups * ceil_div(p.filters, kFourFilters) * p.axes[0].out * integer_plane_shape(p).blocks();
+  return p.items * p.groups * ceil_div(p.filters, kFourFilters) * p.axes[0].out * int8_plane_shape(p).blocks();
 }
-inline ConvPart conv_part(const IntegerConvArgs& p, const PlaneShape& shape, int64_t index) {
+inline ConvPart conv_part(const Int8ConvArgs& p, const PlaneShape& shape, int64_t index) {
   ConvPart part;
   part.block = plane_block(p.axes[1], p.axes[2], shape, index % shape.blocks());
   index /= shape.blocks();
@@ -65,12 +65,12 @@ inline uint32_t zero_of(const uint8_t* zero, bool is_signed) {
   return !zero ? 0 : static_cast<uint32_t>(is_signed ? static_cast<int8_t>(*zero) : *zero);
 }
 // The zero point of a filter, adjusted to its packed numbers.
-inline uint32_t packed_zero(const IntegerConvArgs& p, int64_t filter) {
+inline uint32_t packed_zero(const Int8ConvArgs& p, int64_t filter) {
   const uint8_t* zero = p.w_zero && p.w_zero_by_filter ? p.w_zero + filter : p.w_zero;
   return zero_of(zero, p.w_signed) - (p.w_signed ? 0 : 128);
 }
-inline const std::byte* packed_filter(const IntegerConvArgs& p, int64_t filter) {
-  return p.packed + filter * integer_filter_bytes(p.channels, p.taps());
+inline const std::byte* packed_filter(const Int8ConvArgs& p, int64_t filter) {
+  return p.packed + filter * int8_filter_bytes(p.channels, p.taps());
 }
 inline uint32_t packed_sum(const std::byte* filter) {
   uint32_t sum;
@@ -85,7 +85,7 @@ struct FilterEnd {
   uint32_t less, zero;
   float scale, bias;
 };
-inline FilterEnd filter_end(const IntegerConvArgs& p, int64_t filter) {
+inline FilterEnd filter_end(const Int8ConvArgs& p, int64_t filter) {
   FilterEnd end{};
   end.less = p.add ? 0 - static_cast<uint32_t>(p.add[filter]) : 0;
   end.scale = p.scale ? p.scale[p.scale_by_filter ? filter : 0] : 1;
@@ -95,7 +95,7 @@ inline FilterEnd filter_end(const IntegerConvArgs& p, int64_t filter) {
 
 // Stores the places of a block for one filter. `sums` are numbers, or the bits of i32. x_sums is null if not needed.
 template <bool kReal>
-inline void finish_filter(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, int64_t filter,
+inline void finish_filter(const Int8ConvArgs& p, const PlaneShape& shape, const ConvPart& part, int64_t filter,
                           const FilterEnd& end, const float* sums, const int32_t* x_sums) {
   const Word less = end.less - Word{}, zero = end.zero - Word{};
   const Vec scale = splat(end.scale), bias = splat(end.bias), y_scale = splat(p.y_scale ? *p.y_scale : 1);
@@ -148,7 +148,7 @@ struct FourRows {
 // Copies the planes along z that windows read at one place; row_at(z, row) gives their rows. Layout: [taps of z][copy
 // of a plane].
 template <class RowAt>
-inline void copy_planes(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, RowAt&& row_at,
+inline void copy_planes(const Int8ConvArgs& p, const PlaneShape& shape, const ConvPart& part, RowAt&& row_at,
                         float outside, float* to) {
   const ConvAxis& z = p.axes[0];
   int64_t length = copy_length(shape, part.block);
@@ -161,14 +161,14 @@ inline void copy_planes(const IntegerConvArgs& p, const PlaneShape& shape, const
           p.axes[1], p.axes[2], shape, part.block, [&](int64_t row) { return row_at(at, row); }, outside, to);
   }
 }
-inline void list_all_taps(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, TapList& taps) {
+inline void list_all_taps(const Int8ConvArgs& p, const PlaneShape& shape, const ConvPart& part, TapList& taps) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   int64_t flat = y.taps * x.taps;
   list_taps(y, x, shape, part.block, taps);
   for (int64_t tap = flat; tap < p.taps(); ++tap)
     taps.at[tap] = taps.at[tap - flat] + static_cast<int32_t>(copy_length(shape, part.block));
 }
-inline const uint8_t* channel_at(const IntegerConvArgs& p, const ConvPart& part, int64_t channel) {
+inline const uint8_t* channel_at(const Int8ConvArgs& p, const ConvPart& part, int64_t channel) {
   return p.x + ((part.item * p.groups + part.group) * p.channels + channel) * p.plane();
 }
 
@@ -302,11 +302,11 @@ struct FourSums {
     }
   }
 };
-#include "backends/cpu/gemm/integer_conv_amx.inl"
+#include "backends/cpu/gemm/int8_conv_amx.inl"
 #endif
 
 // Whether packed numbers of a filter of this part have a zero point, so that the sums of x are needed.
-inline bool needs_x_sums(const IntegerConvArgs& p, const ConvPart& part) {
+inline bool needs_x_sums(const Int8ConvArgs& p, const ConvPart& part) {
   for (int64_t f = 0; f < part.filters; ++f)
     if (packed_zero(p, part.group * p.filters + part.filter + f) != 0) return true;
   return false;
@@ -337,7 +337,7 @@ inline int64_t fours_in_chunk(int64_t x_four, int64_t from, int64_t fours) {
 }
 
 // Copies `count` fours of channels of x, from four `from` on, `x_four` apart.
-inline void copy_fours(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, int64_t from,
+inline void copy_fours(const Int8ConvArgs& p, const PlaneShape& shape, const ConvPart& part, int64_t from,
                        int64_t count, float outside, int64_t x_four, float* copy) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   for (int64_t four = 0; four < count; ++four) {
@@ -356,7 +356,7 @@ inline void copy_fours(const IntegerConvArgs& p, const PlaneShape& shape, const 
 }
 
 template <class Sums>
-void four_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, TapList& taps) {
+void four_part(const Int8ConvArgs& p, const PlaneShape& shape, const ConvPart& part, TapList& taps) {
   alignas(64) float copy[kFourCopy + 4 * kWidest];
   alignas(64) float sums[kFourFilters * kFourPlaces + kWidest];
   alignas(64) int32_t x_sums[kFourPlaces + kWidest];
@@ -374,7 +374,7 @@ void four_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart
     const int64_t inside = from % kFourBlock, begin = from - inside;
     const auto* w = reinterpret_cast<const int8_t*>(packed_filter(p, first)) + 4 + (begin * p.taps() + inside) * 4;
     FourSpan span{.x = copy, .w = w, .taps = taps.at, .count = p.taps(), .fours = now, .x_four = x_four};
-    span.w_filter = integer_filter_bytes(p.channels, p.taps());
+    span.w_filter = int8_filter_bytes(p.channels, p.taps());
     span.left = fours - begin;
     span.sums = sums;
     Sums::add_filters(span, part.filters, length);
@@ -391,7 +391,7 @@ void four_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart
 // ---- sums in f32 ----
 
 // Writes the weights of a filter, less their zero point, `apart` from one another.
-inline FilterEnd few_filter(const IntegerConvArgs& p, int64_t filter, uint32_t x_zero, float* w, int64_t apart) {
+inline FilterEnd few_filter(const Int8ConvArgs& p, int64_t filter, uint32_t x_zero, float* w, int64_t apart) {
   const std::byte* packed = packed_filter(p, filter);
   const auto* numbers = reinterpret_cast<const int8_t*>(packed) + 4;
   auto zero = static_cast<int32_t>(packed_zero(p, filter));
@@ -403,7 +403,7 @@ inline FilterEnd few_filter(const IntegerConvArgs& p, int64_t filter, uint32_t x
 }
 
 template <bool kSigned>
-void few_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, TapList& taps) {
+void few_part(const Int8ConvArgs& p, const PlaneShape& shape, const ConvPart& part, TapList& taps) {
   alignas(64) float copy[kFourCopy + kPlaneSlack * kWidest];
   alignas(64) float sums[kPlaneSums];
   float w[kPlaneFilters * kExactTerms];
@@ -433,12 +433,12 @@ void few_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart&
 }
 
 // Small planes with a filter each.
-inline bool are_small(const IntegerConvArgs& p) {
+inline bool are_small(const Int8ConvArgs& p) {
   return p.channels == 1 && p.filters == 1 && is_summed_in_f32(p) && is_small_plane(p.axes, p.items * p.groups) &&
-         integer_plane_shape(p).blocks() == 1;
+         int8_plane_shape(p).blocks() == 1;
 }
 template <bool kSigned>
-void small_run(const IntegerConvArgs& p, int64_t begin, int64_t end) {
+void small_run(const Int8ConvArgs& p, int64_t begin, int64_t end) {
   const uint32_t x_zero = zero_of(p.x_zero, kSigned);
   SmallPlanes planes(p.axes[1], p.axes[2], static_cast<float>(static_cast<int32_t>(x_zero)));
   SmallSums sums;
@@ -459,9 +459,9 @@ void small_run(const IntegerConvArgs& p, int64_t begin, int64_t end) {
 }
 
 template <class Sums>
-void integer_conv_run(const IntegerConvArgs& p, int64_t begin, int64_t end) {
+void int8_conv_run(const Int8ConvArgs& p, int64_t begin, int64_t end) {
   if (are_small(p)) return (p.x_signed ? small_run<true> : small_run<false>)(p, begin, end);
-  PlaneShape shape = integer_plane_shape(p);
+  PlaneShape shape = int8_plane_shape(p);
   TapList taps;
   for (int64_t index = begin; index < end; ++index) {
     ConvPart part = conv_part(p, shape, index);
@@ -473,14 +473,14 @@ void integer_conv_run(const IntegerConvArgs& p, int64_t begin, int64_t end) {
 }
 
 // Small planes are computed side by side: fewer at once would take as long.
-inline int64_t integer_conv_shares(const IntegerConvArgs& p) {
-  return p.places() > 0 && are_small(p) ? ceil_div(p.items * p.groups, kLanes) : integer_conv_parts(p);
+inline int64_t int8_conv_shares(const Int8ConvArgs& p) {
+  return p.places() > 0 && are_small(p) ? ceil_div(p.items * p.groups, kLanes) : int8_conv_parts(p);
 }
 
-inline constexpr Loop<IntegerConvArgs> kConvByPairs = {integer_conv_shares, integer_conv_run<PairSums>};
+inline constexpr Loop<Int8ConvArgs> kConvByPairs = {int8_conv_shares, int8_conv_run<PairSums>};
 #if RLX_ISA == 2
-inline constexpr Loop<IntegerConvArgs> kIntegerConvs[] = {  // in the order of ByteProducts
+inline constexpr Loop<Int8ConvArgs> kInt8Convs[] = {  // in the order of ByteProducts
     kConvByPairs,
-    {integer_conv_shares, integer_conv_run<FourSums>},
-    {integer_conv_shares, integer_conv_run<AmxSums>}};
+    {int8_conv_shares, int8_conv_run<FourSums>},
+    {int8_conv_shares, int8_conv_run<AmxSums>}};
 #endif

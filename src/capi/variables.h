@@ -16,13 +16,13 @@ struct Variable {
   std::optional<std::string> value;  // when the environment was made
 };
 
-class Environment {
+class Variables {
  public:
-  explicit Environment(std::string_view prefix);
+  explicit Variables(std::string_view prefix);
   // A suffix that is not in the table is our bug.
   const std::optional<std::string>& operator[](std::string_view suffix) const;
   const std::string& name(std::string_view suffix) const;
-  const std::vector<Variable>& variables() const { return variables_; }
+  const std::vector<Variable>& all() const { return variables_; }
 
  private:
   const Variable& find(std::string_view suffix) const;

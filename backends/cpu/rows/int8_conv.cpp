@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows for convolutions of 8-bit numbers and the ops fused behind them: filters that are resident are packed once, and
 // others in every run.
-#include "backends/cpu/gemm/integer_conv.h"
+#include "backends/cpu/gemm/int8_conv.h"
 
 #include <algorithm>
 
@@ -15,12 +15,12 @@ constexpr std::string_view kFilters = "filters_8_bit";
 
 Packing packing_of(const KernelQuery& query) {
   std::span<const Dim> w(query.type(1).dims);
-  int64_t bytes = w[0].literal() * integer_filter_bytes(w[1].literal(), literal_count(w.subspan(2)));
+  int64_t bytes = w[0].literal() * int8_filter_bytes(w[1].literal(), literal_count(w.subspan(2)));
   return {.layout = kFilters, .bytes = bytes};
 }
 
-IntegerFilterPackArgs pack_args(const View& w, std::byte* packed) {
-  IntegerFilterPackArgs args;
+Int8FilterPackArgs pack_args(const View& w, std::byte* packed) {
+  Int8FilterPackArgs args;
   args.w = {w.as<uint8_t>(), w.dtype == DType::kI8};
   args.filters = w.dims[0];
   args.channels = w.dims[1];
@@ -30,8 +30,8 @@ IntegerFilterPackArgs pack_args(const View& w, std::byte* packed) {
 }
 
 void encode_pack(const StepView& view, const Caps&, void* block, Launch& launch) {
-  IntegerFilterPackArgs args = pack_args(view.in[0], view.out[0].data);
-  load(block, kPackIntegerFilters, args, static_cast<double>(view.in[0].count()), launch);
+  Int8FilterPackArgs args = pack_args(view.in[0], view.out[0].data);
+  load(block, kPackInt8Filters, args, static_cast<double>(view.in[0].count()), launch);
 }
 
 // Does not depend on the sizes of x, because a part may be a piece of a row.
@@ -53,8 +53,8 @@ std::string_view refuse_conv(const KernelQuery& query) {
                                             .taps = w[i].literal(),
                                             .stride = attrs.i64s("strides")[i - 2],
                                             .dilation = attrs.i64s("rhs_dilation")[i - 2],
-                                            .spread = attrs.i64s("lhs_dilation")[i - 2]};
-  return fits_integer_conv(shape) ? "" : "windows reach too far";
+                                            .lhs_dilation = attrs.i64s("lhs_dilation")[i - 2]};
+  return fits_int8_conv(shape) ? "" : "windows reach too far";
 }
 
 std::string_view refuse_packed(const KernelQuery& query) {
@@ -72,10 +72,10 @@ std::string_view refuse_variable(const KernelQuery& query) {
   return numbers <= kMost ? refuse_conv(query) : "the filters are large";
 }
 
-IntegerConvArgs conv_args(const StepView& view) {
+Int8ConvArgs conv_args(const StepView& view) {
   enum { kX, kW, kXZero, kWZero, kAdd, kScale, kBias, kYScale, kYZero };
   const View &w_zero = view.in[kWZero], &scale = view.in[kScale];
-  IntegerConvArgs args;
+  Int8ConvArgs args;
   set_shape(view, args);
   args.x = view.in[kX].as<const uint8_t>();
   args.y = view.out[0].as<uint8_t>();
@@ -96,39 +96,39 @@ IntegerConvArgs conv_args(const StepView& view) {
   return args;
 }
 
-double nanoseconds(const Caps& caps, const IntegerConvArgs& args) {
+double nanoseconds(const Caps& caps, const Int8ConvArgs& args) {
   const bool fills_tiles = caps.cpu.bytes == ByteProducts::kTiles && args.channels >= 32;
   return 200 + terms_of(args) / (args.channels < 4 ? 15 : fills_tiles ? 400 : 150);
 }
 
 void encode_packed(const StepView& view, const Caps& caps, void* block, Launch& launch) {
-  IntegerConvArgs args = conv_args(view);
+  Int8ConvArgs args = conv_args(view);
   args.packed = view.in[1].as<const std::byte>();
-  load(block, caps.integer_conv, args, nanoseconds(caps, args), launch);
+  load(block, caps.int8_conv, args, nanoseconds(caps, args), launch);
 }
 
 void encode_variable(const StepView& view, const Caps& caps, void* block, Launch& launch) {
-  IntegerFilterPackArgs pack = pack_args(view.in[1], view.scratch);
-  load(block, kPackIntegerFilters, pack, static_cast<double>(view.in[1].count()), launch);
-  IntegerConvArgs args = conv_args(view);
+  Int8FilterPackArgs pack = pack_args(view.in[1], view.scratch);
+  load(block, kPackInt8Filters, pack, static_cast<double>(view.in[1].count()), launch);
+  Int8ConvArgs args = conv_args(view);
   args.packed = view.scratch;
-  load_after<IntegerFilterPackArgs>(block, caps.integer_conv, args, nanoseconds(caps, args), launch);
+  load_after<Int8FilterPackArgs>(block, caps.int8_conv, args, nanoseconds(caps, args), launch);
 }
 
 // Filters have a fixed size.
 size_t packed_scratch(const Node&, std::span<const Dims> upper) {
   std::span<const int64_t> w = upper[1];
-  return static_cast<size_t>(w[0] * integer_filter_bytes(w[1], *element_count(w.subspan(2))));
+  return static_cast<size_t>(w[0] * int8_filter_bytes(w[1], *element_count(w.subspan(2))));
 }
 
 }  // namespace
 
 // Small scales may be denormal, so denormals are kept.
-void add_integer_conv_rows(RowsByOp& by_op) {
-  using Args = IntegerConvArgs;
-  add(by_op, packer<IntegerFilterPackArgs, kFilters>(encode_pack));
+void add_int8_conv_rows(RowsByOp& by_op) {
+  using Args = Int8ConvArgs;
+  add(by_op, packer<Int8FilterPackArgs, kFilters>(encode_pack));
   add(by_op, loops<Args>(Op::kIntegerConv, "conv_8_bit_packed", refuse_packed, encode_packed).form(1, packing_of));
-  add(by_op, loops<IntegerFilterPackArgs, Args>(Op::kIntegerConv, "conv_8_bit", refuse_variable, encode_variable)
+  add(by_op, loops<Int8FilterPackArgs, Args>(Op::kIntegerConv, "conv_8_bit", refuse_variable, encode_variable)
                  .scratch(packed_scratch));
 }
 
