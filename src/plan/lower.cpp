@@ -8,17 +8,6 @@
 
 namespace rlx {
 
-std::string Packing::text() const {
-  std::string text(layout);
-  if (groups > 1) text += format(", {} groups", groups);
-  if (transposed) text += ", transposed";
-  return text;
-}
-
-NamedAttrs Packing::attrs() const {
-  return {{"layout", std::string(layout)}, {"bytes", bytes}, {"groups", groups}, {"transposed", transposed}};
-}
-
 namespace {
 
 // Fills the list of residents, without duplicates.

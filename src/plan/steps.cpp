@@ -5,7 +5,7 @@
 
 #include "base/round_up.h"
 #include "plan/control.h"
-#include "plan/packing.h"
+#include "plan/offsets.h"
 
 namespace rlx {
 
@@ -193,13 +193,13 @@ void Steps::place() {
 void Steps::place_arena() {
   std::vector<Lifetime> arena;
   std::vector<uint32_t> first = first_in_place(plan_);
-  std::vector<size_t> place(plan_.buffers.size());  // in `arena`
+  std::vector<size_t> lifetime(plan_.buffers.size());  // by buffer, in `arena`
   for (uint32_t i = 0; i < plan_.buffers.size(); i++) {
     const PlanBuffer& buffer = plan_.buffers[i];
-    place[i] = first[i] == i ? arena.size() : place[first[i]];
+    lifetime[i] = first[i] == i ? arena.size() : lifetime[first[i]];
     if (buffer.base != kArenaBase) continue;
     if (first[i] == i) arena.push_back({0, buffer.first, buffer.last});
-    Lifetime& it = arena[place[i]];
+    Lifetime& it = arena[lifetime[i]];
     it.bytes = std::max(it.bytes, round_up(buffer.bytes, lowered_.alignment));
     it.last = std::max(it.last, buffer.last);
   }
@@ -207,9 +207,9 @@ void Steps::place_arena() {
   for (uint32_t i = 0; i < plan_.steps.size(); i++)
     if (plan_.steps[i].scratch_bytes)
       arena.push_back({round_up(static_cast<int64_t>(plan_.steps[i].scratch_bytes), lowered_.alignment), i, i});
-  plan_.arena_bytes = pack(arena);
+  plan_.arena_bytes = assign_offsets(arena);
   for (size_t i = 0; i < plan_.buffers.size(); i++)
-    if (plan_.buffers[i].base == kArenaBase) plan_.buffers[i].offset = arena[place[i]].offset;
+    if (plan_.buffers[i].base == kArenaBase) plan_.buffers[i].offset = arena[lifetime[i]].offset;
   for (Step& step : plan_.steps)
     if (step.scratch_bytes) step.scratch_offset = arena[next++].offset;
 }
