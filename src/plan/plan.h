@@ -83,7 +83,8 @@ struct Access {
   StaticVector<SizeId, kMaxRank> dims;
   StaticVector<SizeId, kMaxRank> strides;
   bool dense = true;
-  uint32_t buffer = UINT32_MAX;  // into Plan::buffers
+  static constexpr uint32_t kNoBuffer = UINT32_MAX;
+  uint32_t buffer = kNoBuffer;  // into Plan::buffers
 };
 
 struct Plan;

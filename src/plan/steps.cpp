@@ -42,7 +42,7 @@ void Steps::finish(Step step) {
       step.depends.insert(step.depends.end(), it.dims.begin(), it.dims.end());
       step.depends.insert(step.depends.end(), it.strides.begin(), it.strides.end());
       step.depends.push_back(it.shift);
-      if (it.buffer == UINT32_MAX) continue;
+      if (it.buffer == Access::kNoBuffer) continue;
       PlanBuffer& buffer = plan_.buffers[it.buffer];
       buffer.first = std::min(buffer.first, index);
       buffer.last = std::max(buffer.last, index);
@@ -148,11 +148,11 @@ void Steps::add_output_copies() {
       later.emplace_back(i, from);
       continue;
     }
-    uint32_t buffer = is_over ? buffers_.add_copy(i) : UINT32_MAX;
+    uint32_t buffer = is_over ? buffers_.add_copy(i) : Access::kNoBuffer;
     add_copy(i, from, is_over ? uint32_t{kArenaBase} : plan_.output_base(i), buffer);
     if (is_over) later.emplace_back(i, plan_.steps.back().out[0]);
   }
-  for (auto& [output, from] : later) add_copy(output, from, plan_.output_base(output), UINT32_MAX);
+  for (auto& [output, from] : later) add_copy(output, from, plan_.output_base(output), Access::kNoBuffer);
 }
 
 // Whether the next step may run in the segment of this one. A segment of the host copies by sizes that must be known
@@ -183,7 +183,7 @@ void Steps::place() {
   for (Step& step : plan_.steps)
     for (auto* list : {&step.in, &step.out})
       for (Access& it : *list)
-        if (it.buffer != UINT32_MAX) {
+        if (it.buffer != Access::kNoBuffer) {
           it.base = plan_.buffers[it.buffer].base;
           it.offset = plan_.buffers[it.buffer].offset;
         }
