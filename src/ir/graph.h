@@ -162,7 +162,9 @@ class Graph {
   void set_type(Value value, ValueType type) { nodes_[value.node].out[value.output] = std::move(type); }
   void set_attr(uint32_t node, std::string_view name, AttrValue value);            // must not change the types
   void set_output(size_t output, Value value) { outputs_[output].value = value; }  // of the same type
-  void note_decided(const Node& node) { count_decided(node, 1); }  // of another graph with the same symbols
+  // For a graph without nodes, whose symbols are those of another graph: takes note of the sizes that a node of the
+  // other graph decides, so is_found_in_run knows them.
+  void note_decided(const Node& node) { count_decided(node, 1); }
   // A point to which roll_back returns: it removes later nodes (no leaves), guards and symbols, and restores ranges
   // that were narrowed.
   struct Mark {
