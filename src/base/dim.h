@@ -115,7 +115,7 @@ Interval range_of(const Dim& dim, const RangeLookup& ranges);
 using AtomRewrite = std::function<std::optional<Dim>(Atom::Kind kind, const Dim& a, const Dim& b)>;
 Dim rewritten(const Dim& dim, const AtomRewrite& replacement);
 Dim substitute(const Dim& dim, const std::function<std::optional<Dim>(std::string_view)>& replacement);
-void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>& body);
+void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>& visit);
 
 // "+ - *", "/" rounding down, "min(a,b)", "max(a,b)", parentheses, integers, symbols. A symbol is a C identifier that
 // may also hold dots, or any text in single quotes. Errors name the column.

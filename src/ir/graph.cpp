@@ -193,37 +193,37 @@ ByValue<uint32_t> use_counts(const Graph& graph) {
 }
 
 static void visit_symbols_around(const Node& node, const Graph& graph,
-                                 const std::function<void(const std::string&)>& body) {
+                                 const std::function<void(const std::string&)>& visit) {
   std::vector<std::string> own = own_symbols(node.attrs, graph);
-  auto visit = [&](const std::string& symbol) {
-    if (std::find(own.begin(), own.end(), symbol) == own.end()) body(symbol);
+  auto visit_shared = [&](const std::string& symbol) {
+    if (std::find(own.begin(), own.end(), symbol) == own.end()) visit(symbol);
   };
-  for (const Node& inner : graph.nodes()) visit_symbols(inner, visit);
+  for (const Node& inner : graph.nodes()) visit_symbols(inner, visit_shared);
   for (const Guard& guard : graph.guards())
-    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, visit);
+    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, visit_shared);
 }
 
-void visit_symbols(const Node& node, const std::function<void(const std::string&)>& body) {
+void visit_symbols(const Node& node, const std::function<void(const std::string&)>& visit) {
   auto visit_all = [&](const std::vector<Dim>& dims) {
-    for (const Dim& dim : dims) visit_symbols(dim, body);
+    for (const Dim& dim : dims) visit_symbols(dim, visit);
   };
   for (const ValueType& type : node.out) visit_all(type.dims);
   for (const AttrValue& value : node.attrs.values()) {
-    if (auto* dim = std::get_if<Dim>(&value)) visit_symbols(*dim, body);
+    if (auto* dim = std::get_if<Dim>(&value)) visit_symbols(*dim, visit);
     if (auto* dims = std::get_if<std::vector<Dim>>(&value)) visit_all(*dims);
     if (auto* graph = std::get_if<std::shared_ptr<const Graph>>(&value); graph && *graph)
-      visit_symbols_around(node, **graph, body);
+      visit_symbols_around(node, **graph, visit);
   }
 }
 
-void visit_decided_sizes(const Node& node, const VisitDecided& body) {
+void visit_decided_sizes(const Node& node, const VisitDecided& visit) {
   if (!node.attrs.info()->names_sizes) return;
   const Attrs& attrs = node.attrs;
   for (const AttrDef& def : attrs.info()->attrs) {
     if (!names_sizes(def) || !attrs.has(def.name)) continue;
-    if (def.kind == AttrKind::kStr) body(attrs.str(def.name), true);
+    if (def.kind == AttrKind::kStr) visit(attrs.str(def.name), true);
     if (def.kind == AttrKind::kStrs)
-      for (const std::string& symbol : attrs.strs(def.name)) body(symbol, def.name == "symbols");
+      for (const std::string& symbol : attrs.strs(def.name)) visit(symbol, def.name == "symbols");
   }
 }
 

@@ -231,7 +231,7 @@ ByValue<uint32_t> use_counts(const Graph& graph);
 
 // Visits every symbol in the sizes and attributes of a node, and every symbol that its sub-graphs share with this
 // graph.
-void visit_symbols(const Node& node, const std::function<void(const std::string&)>& body);
+void visit_symbols(const Node& node, const std::function<void(const std::string&)>& visit);
 
 // A symbol whose size a node of the graph decides, and the node (semantics.md S6). Nodes that use the symbol depend on
 // that node, even if they do not read its outputs.
@@ -242,7 +242,7 @@ struct DecidedSize {
 };
 std::vector<DecidedSize> decided_sizes(const Graph& graph);
 using VisitDecided = std::function<void(const std::string& symbol, bool in_run)>;
-void visit_decided_sizes(const Node& node, const VisitDecided& body);  // of one node
+void visit_decided_sizes(const Node& node, const VisitDecided& visit);  // of one node
 
 // Whether equal nodes may become one, and one that nobody needs may go: it has no effect, nor has a node of its bodies.
 bool is_pure(const OpInfo& info, const Attrs& attrs);

@@ -155,10 +155,10 @@ bool Graph::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) c
 }
 
 // The difference of the operands of each min and max.
-static void visit_extremes(const Dim& dim, const std::function<void(const Dim& order)>& body) {
+static void visit_extremes(const Dim& dim, const std::function<void(const Dim& order)>& visit) {
   if (dim.is_literal()) return;
   rewritten(dim, [&](Atom::Kind kind, const Dim& a, const Dim& b) -> std::optional<Dim> {
-    if (kind == Atom::kMax || kind == Atom::kMin) body(b - a);
+    if (kind == Atom::kMax || kind == Atom::kMin) visit(b - a);
     return std::nullopt;
   });
 }
@@ -308,7 +308,8 @@ static Guard in_normal_form(Guard guard) {
     if (!(equal == atom.a) && !(equal == atom.b)) continue;
     const Dim& other = equal == atom.a ? atom.b : atom.a;
     bool is_less = atom.kind == Atom::kMin;
-    return {Guard::kLessEqual, is_less ? equal : other, is_less ? other : equal, std::move(guard.where), guard.is_inferred};
+    return {Guard::kLessEqual, is_less ? equal : other, is_less ? other : equal, std::move(guard.where),
+            guard.is_inferred};
   }
   return guard;
 }

@@ -145,10 +145,10 @@ static std::string tight(const Dim& dim) {
   return text;
 }
 
-template <class T, class Body>
-static std::string joined(const std::vector<T>& items, Body body) {
+template <class T, class Fn>
+static std::string joined(const std::vector<T>& items, Fn fn) {
   std::string text = "[";
-  for (const T& item : items) text += (text.size() > 1 ? "," : "") + body(item);
+  for (const T& item : items) text += (text.size() > 1 ? "," : "") + fn(item);
   return text + "]";
 }
 
