@@ -212,6 +212,9 @@ inline Expr greater(Expr a, double b) {
 }
 
 // ---- shapes and reductions ----
+inline bool is_one_number(Expr x) {  // of any rank
+  return element_count(x.dims()).is(1);
+}
 Expr cast(Expr x, DType to);  // x itself if it has that dtype
 Expr reshape(Expr x, std::vector<Dim> dims);
 Expr transpose(Expr x, Axes perm);
