@@ -14,7 +14,7 @@
 #include "ir/facts.h"
 #include "ops/expr.h"
 #include "rewrite/known_nodes.h"
-#include "rewrite/rules.h"
+#include "rewrite/rule_set.h"
 #include "rewrite/uses.h"
 
 namespace rlx {
