@@ -106,14 +106,9 @@ static Expr slice_before_reshape(const Match& m, Expr x) {
 
 // The result of broadcasting; nullopt unless each pair of dims is equal or has a literal 1.
 static std::optional<std::vector<Dim>> certain_broadcast(std::span<const Dim> a, std::span<const Dim> b) {
-  size_t rank = std::max(a.size(), b.size());
-  std::vector<Dim> dims(rank);
-  for (size_t i = 0; i < rank; i++) {
-    Dim x = i < a.size() ? a[a.size() - 1 - i] : Dim(1), y = i < b.size() ? b[b.size() - 1 - i] : Dim(1);
-    if (!(x == y) && !x.is(1) && !y.is(1)) return std::nullopt;
-    dims[rank - 1 - i] = x.is(1) ? y : x;
-  }
-  return dims;
+  auto disagree = [](const Dim&, const Dim&) -> Result<Dim> { return Status(Code::kShape, "sizes that may differ"); };
+  auto dims = broadcast(a, b, disagree);
+  return dims.ok() ? std::optional(*std::move(dims)) : std::nullopt;
 }
 
 // op(broadcast_to(a), b) -> op(a, b), and a broadcast of the result if that has another shape
