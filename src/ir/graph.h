@@ -49,6 +49,10 @@ inline bool present(Value value) {
   return value.node < kAbsent.node;
 }
 
+inline uint64_t key_of(Value value) {  // for tables
+  return uint64_t{value.node} << 32 | value.output;
+}
+
 using OutputTypes = InlinedVector<ValueType, 1>;
 
 struct Node {

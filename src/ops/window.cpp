@@ -57,9 +57,7 @@ static Result<std::vector<Dim>> window_counts(InferArgs& args) {
 // ---- reduce_window ----
 
 Status infer_reduce_window(InferArgs& args) {
-  DType dtype = args.in[0]->dtype;
-  if (!Fold::named(args.attrs.str("fn")).accepts(dtype))
-    return args.fail(Code::kDtype, args.attrs.str("fn") + " is not defined for " + std::string(name(dtype)));
+  RLX_TRY(check_fold(args));
   args.out[0].dims = RLX_TRY(window_counts(args));
   return {};
 }

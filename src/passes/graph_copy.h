@@ -17,10 +17,10 @@ class GraphCopy {
   Graph& to() { return to_; }
 
   // Sets the copy of a value; a later call replaces an earlier one. A value that has a copy is not copied again.
-  void set(Value value, Value copy) { map_[key(value)] = copy; }
+  void set(Value value, Value copy) { map_[key_of(value)] = copy; }
   void set_outputs(uint32_t node, std::span<const Value> copies);
-  bool has(Value value) const { return map_.contains(key(value)); }
-  Value mapped(Value value) const { return present(value) ? map_.at(key(value)) : value; }
+  bool has(Value value) const { return map_.contains(key_of(value)); }
+  Value mapped(Value value) const { return present(value) ? map_.at(key_of(value)) : value; }
   std::vector<Value> mapped(std::span<const Value> values) const;
   Node mapped_node(uint32_t index) const;  // as it is, but on the copies of its inputs
 
@@ -38,7 +38,6 @@ class GraphCopy {
 
  private:
   void set_made(uint32_t node, Value made);
-  static uint64_t key(Value value) { return uint64_t{value.node} << 32 | value.output; }
 
   const Graph& from_;
   Graph& to_;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
+
 namespace rlx {
 
 static bool commutes(const OpInfo& info, std::span<const Value> in) {
@@ -10,10 +12,8 @@ static bool commutes(const OpInfo& info, std::span<const Value> in) {
 }
 
 size_t KnownNodes::hash_of(const OpInfo& info, std::span<const Value> in, const Attrs& attrs) {
-  size_t seed = info.id * size_t{0x9e3779b97f4a7c15u} ^ attrs.hash();
-  auto add = [&](Value value) {
-    seed = (seed ^ (value.node * size_t{31} + value.output)) * 0x9e3779b97f4a7c15u + (seed >> 32);
-  };
+  size_t seed = hash_mix(info.id, attrs.hash());
+  auto add = [&](Value value) { seed = hash_mix(seed, key_of(value)); };
   if (commutes(info, in))
     add(std::min(in[0], in[1])), add(std::max(in[0], in[1]));
   else
