@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a thread is inside a callback of the host. A thread that waits for it asks: the callback may itself be waiting
-// for the thread that asks.
+// Whether a thread is inside a callback of the host. A thread that waits for it asks: the callback may itself be
+// waiting for the thread that asks.
 #pragma once
 
 #include <atomic>

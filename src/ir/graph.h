@@ -122,7 +122,7 @@ class Graph {
   Status add_guard(Guard guard);
   Status declare_guard(Guard guard);  // the same, but kept even where other guards prove it
   const std::vector<Guard>& guards() const { return guards_; }
-  bool implies(Guard::Relation relation, const Dim& a, const Dim& b) const;  // by the ranges or by a guard
+  bool implies(Guard::Relation relation, const Dim& a, const Dim& b) const;  // by ranges and guards (ir/sizes.cpp)
   // The dim, simplified by all ranges and guards: min and max of sizes whose order is known become one of the two.
   Dim resolved(const Dim& dim) const;
   bool is_same_type(const ValueType& a, const ValueType& b) const;  // if all ranges and guards hold

@@ -201,7 +201,8 @@ void Workspace::roll_back(const Graph::Mark& mark) {
   states_.resize(mark.nodes);
 }
 
-// Whether a new node decides the sizes that this node decides.
+// Whether a node that was made since the mark decides the same sizes as this node: then this one need not stay for
+// them.
 bool Workspace::is_decided_again(uint32_t node, const Graph::Mark& mark) const {
   auto symbols_of = [&](uint32_t index) {
     std::vector<std::string> symbols;
@@ -241,8 +242,9 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
     states_[node].live ? enqueue(node) : forget(node);
 }
 
-// Whether `made` depends on `old`, a value that is replaced besides the anchor: then a cycle would close. A node with
-// an earlier position than `old` cannot depend on it.
+// Whether `made` depends on `old`, a value that is replaced besides the anchor: then a cycle would close. The walk down
+// from `made` leaves out nodes with an earlier position than `old`, which cannot depend on it, and resident ones, which
+// depend on it only if it is resident itself. A long walk is given up: then the answer is yes.
 bool Workspace::closes_cycle(const Replacement& replacement) const {
   constexpr size_t kMaxSeen = 256;
   auto [old, made] = replacement;
