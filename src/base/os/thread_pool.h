@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/allocator.h"
+#include "base/host.h"
 #include "base/function_ref.h"
 
 namespace rlx {
