@@ -245,10 +245,9 @@ Value Graph::append(Node node) {
   return {static_cast<uint32_t>(nodes_.size() - 1), 0};
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): most callers have made the vector for this call
-Value Graph::append_copy(const Graph& from, uint32_t index, std::vector<Value> in) {
+Value Graph::append_copy(const Graph& from, uint32_t index, std::span<const Value> in) {
   Node copy = from.nodes_[index];
-  copy.in = in;
+  copy.in = {in.begin(), in.end()};
   Value value = append(std::move(copy));
   if (!from.info(from.nodes_[index]).is(kInterface)) return value;
   const std::string& name = leaf_name(value.node);

@@ -160,7 +160,7 @@ class Graph {
   // Appends a node whose types are known, such as a copy. The verifier infers them again.
   Value append(Node node);
   // Appends a copy of a node of another graph (a leaf or any other), on inputs of this graph.
-  Value append_copy(const Graph& from, uint32_t index, std::vector<Value> in);
+  Value append_copy(const Graph& from, uint32_t index, std::span<const Value> in);
   void set_input(uint32_t node, size_t input, Value value) { nodes_[node].in[input] = value; }  // of the same type
   // The type must be the same, by `is_same_type`.
   void set_type(Value value, ValueType type) { nodes_[value.node].out[value.output] = std::move(type); }
