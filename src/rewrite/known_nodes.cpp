@@ -35,7 +35,7 @@ uint32_t KnownNodes::find(size_t hash, const OpInfo& info, std::span<const Value
   return kNone;
 }
 
-void KnownNodes::place(const Slot& slot) {
+void KnownNodes::fill(const Slot& slot) {
   size_t mask = slots_.size() - 1, at = slot.hash & mask;
   while (slots_[at].node != kEmpty) at = (at + 1) & mask;
   slots_[at] = slot;
@@ -46,9 +46,9 @@ void KnownNodes::insert(size_t hash, uint32_t node) {
     std::vector<Slot> old(2 * slots_.size());
     old.swap(slots_);
     for (const Slot& slot : old)
-      if (slot.node != kEmpty) place(slot);
+      if (slot.node != kEmpty) fill(slot);
   }
-  place({hash, node});
+  fill({hash, node});
 }
 
 // Entries after the gap move into it, if they then stand no earlier than where their hash says (Knuth, The Art of
