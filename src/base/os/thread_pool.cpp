@@ -99,7 +99,7 @@ struct RunState {
   FirstException exception;
 
   uint32_t of_helpers = 0;  // chunks that helpers have taken, in all steps so far; only the caller uses it
-  EventCount finished;          // counts the chunks that helpers have finished
+  EventCount finished;      // counts the chunks that helpers have finished
 };
 
 struct Worker {
