@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Enums whose values have names that users write. Each such enum has one list, beside its definition:
-// "error|clamp|drop", in the order of the values, which count up from 0.
+// Lists of words that users write, "error|clamp|drop", and enums whose values have such names. Each such enum has one
+// list, beside its definition, in the order of the values, which count up from 0.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,16 @@
 
 namespace rlx {
 
+// The position of a word in a list; nullopt: it is not there.
+constexpr std::optional<int> find_word(std::string_view list, std::string_view word) {
+  for (int position = 0; !list.empty(); position++) {
+    std::string_view first = list.substr(0, list.find('|'));
+    if (first == word) return position;
+    list.remove_prefix(std::min(first.size() + 1, list.size()));
+  }
+  return std::nullopt;
+}
+
 template <class Enum>
 inline constexpr std::string_view kChoices = {};
 
@@ -16,13 +26,8 @@ inline constexpr std::string_view kChoices = {};
 template <class Enum>
 constexpr std::optional<Enum> find_choice(std::string_view name) {
   static_assert(!kChoices<Enum>.empty());
-  std::string_view rest = kChoices<Enum>;
-  for (int value = 0; !rest.empty(); value++) {
-    std::string_view choice = rest.substr(0, rest.find('|'));
-    if (choice == name) return static_cast<Enum>(value);
-    rest.remove_prefix(std::min(choice.size() + 1, rest.size()));
-  }
-  return std::nullopt;
+  std::optional<int> value = find_word(kChoices<Enum>, name);
+  return value ? std::optional(static_cast<Enum>(*value)) : std::nullopt;
 }
 
 }  // namespace rlx

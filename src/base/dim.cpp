@@ -370,16 +370,16 @@ Dim rewritten(const Dim& dim, const AtomRewrite& replacement) {
   });
 }
 
-void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>& body) {
+void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>& visit) {
   if (dim.is_literal()) return;
   for (const Term& term : dim.polynomial()->terms)
     for (const AtomPtr& atom : term.atoms) {
       if (atom->kind == Atom::kSymbol) {
-        body(atom->name);
+        visit(atom->name);
         continue;
       }
-      visit_symbols(atom->a, body);
-      visit_symbols(atom->b, body);
+      visit_symbols(atom->a, visit);
+      visit_symbols(atom->b, visit);
     }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dim: a size, as a number or an integer expression over named symbols (semantics.md S1). Kept canonical: a polynomial
-// whose atoms are symbols and opaque floor-division, max and min terms; so two dims are equal exactly when == says so.
-// Products too long to multiply out are opaque too: then == may miss that two dims are equal.
+// Dim: a size, as a number or an integer expression over named symbols (semantics.md S1). The form is canonical: a
+// polynomial whose atoms are symbols, and opaque terms: floor divisions, max, min, and products too long to multiply
+// out. Dims that are == are equal at all sizes. The other way around holds for dims without opaque terms; of others, ==
+// may miss that they are equal.
 #pragma once
 
 #include <cstdint>
@@ -94,6 +95,8 @@ inline Dim negated(const Dim& truth) {
 
 // Sizes of symbols in a run, or nullopt for one that is not known.
 using SymbolLookup = std::function<std::optional<int64_t>(std::string_view)>;
+// RLX_E_SHAPE: a size is not known, or a division by 0. RLX_E_RANGE: a term is too large. A sum that is too large
+// saturates.
 Result<int64_t> evaluate(const Dim& dim, const SymbolLookup& sizes);
 
 // The values that a dim can take, given the ranges of its symbols. `hi` is kUnbounded if there is no maximum.
@@ -115,7 +118,7 @@ Interval range_of(const Dim& dim, const RangeLookup& ranges);
 using AtomRewrite = std::function<std::optional<Dim>(Atom::Kind kind, const Dim& a, const Dim& b)>;
 Dim rewritten(const Dim& dim, const AtomRewrite& replacement);
 Dim substitute(const Dim& dim, const std::function<std::optional<Dim>(std::string_view)>& replacement);
-void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>& body);
+void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>& visit);
 
 // "+ - *", "/" rounding down, "min(a,b)", "max(a,b)", parentheses, integers, symbols. A symbol is a C identifier that
 // may also hold dots, or any text in single quotes. Errors name the column.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only code that interprets an axis below 0, and the only code that broadcasts dims.
+// Axes and broadcasting. Only checked_axis interprets an axis below 0.
 #include <algorithm>
 
 #include "base/dim.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a thread is doing in code of the host, for threads that wait for it: a callback may itself wait for one of them.
+// Whether a thread is inside a callback of the host. A thread that waits for it asks: the callback may itself be
+// waiting for the thread that asks.
 #pragma once
 
 #include <atomic>

@@ -16,10 +16,10 @@ static size_t class_size(size_t bytes) {
 // Allocated memory, and the KeptMemory that takes it back; null if it is simply freed.
 class KeptMemory::Held : public Buffer {
  public:
-  Held(HostMemory memory, size_t bytes, std::shared_ptr<KeptMemory> home, Class of)
-      : memory_(std::move(memory)), bytes_(bytes), home_(std::move(home)), of_(of) {}
+  Held(HostMemory memory, size_t bytes, std::shared_ptr<KeptMemory> home, SizeClass key)
+      : memory_(std::move(memory)), bytes_(bytes), home_(std::move(home)), key_(key) {}
   ~Held() override {
-    if (home_) home_->take_back(std::move(memory_), of_);
+    if (home_) home_->take_back(std::move(memory_), key_);
   }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
@@ -30,67 +30,67 @@ class KeptMemory::Held : public Buffer {
   HostMemory memory_;
   size_t bytes_;
   std::shared_ptr<KeptMemory> home_;
-  Class of_;
+  SizeClass key_;
 };
 
 // Allocates memory of a class. A failure says how many bytes were asked for, and for what.
-Result<HostMemory> KeptMemory::allocated(Class of, size_t asked) const {
+Result<HostMemory> KeptMemory::allocated(SizeClass key, size_t asked) const {
   constexpr std::string_view kUses[] = {"a tensor", "intermediate values", "prepared weights", "working memory"};
-  auto memory = HostMemory::allocate(host_, of.second, of.first);
+  auto memory = HostMemory::allocate(host_, key.second, key.first);
   if (memory.ok() || memory.status().code() != Code::kNoMemory || asked == 0) return memory;
   return Status(Code::kNoMemory,
-                format("cannot allocate {} bytes for {}", asked, kUses[static_cast<size_t>(of.first) - 1]))
+                format("cannot allocate {} bytes for {}", asked, kUses[static_cast<size_t>(key.first) - 1]))
       .with("got", std::to_string(asked));
 }
 
 Result<std::shared_ptr<Buffer>> KeptMemory::allocate(size_t bytes, MemoryKind kind) {
   bool is_kept = most_ > 0 && bytes >= kSmallest && bytes <= most_;
-  Class of{kind, is_kept ? class_size(bytes) : bytes};
-  HostMemory memory = is_kept ? take_kept(of) : HostMemory();
+  SizeClass key{kind, is_kept ? class_size(bytes) : bytes};
+  HostMemory memory = is_kept ? take_kept(key) : HostMemory();
   if (memory.data())
     memory.count_again();
   else
-    memory = RLX_TRY(allocated(of, bytes));
+    memory = RLX_TRY(allocated(key, bytes));
   std::shared_ptr<KeptMemory> home = is_kept ? shared_from_this() : nullptr;
-  return std::shared_ptr<Buffer>(std::make_shared<Held>(std::move(memory), bytes, std::move(home), of));
+  return std::shared_ptr<Buffer>(std::make_shared<Held>(std::move(memory), bytes, std::move(home), key));
 }
 
 // Empty if no buffer of the class is kept.
-HostMemory KeptMemory::take_kept(Class of) {
+HostMemory KeptMemory::take_kept(SizeClass key) {
   std::lock_guard lock(mutex_);
-  auto found = kept_.find(of);
+  auto found = kept_.find(key);
   if (found == kept_.end() || found->second.empty()) return {};
   HostMemory memory = std::move(found->second.back().memory);
   found->second.pop_back();
-  bytes_ -= of.second;
+  bytes_ -= key.second;
   return memory;
 }
 
 // Frees memory above the limit, and a buffer that nobody has wanted for long. This happens at the end, after the lock
 // is released.
-void KeptMemory::take_back(HostMemory memory, Class of) {
+void KeptMemory::take_back(HostMemory memory, SizeClass key) {
   HostMemory unwanted;
   std::lock_guard lock(mutex_);
   returns_++;
   if (returns_ > kPatience) unwanted = take_oldest(returns_ - kPatience);
-  if (bytes_ + of.second > most_) return;
+  if (bytes_ + key.second > most_) return;
   memory.count_as_gone();
   try {
-    kept_[of].push_back({std::move(memory), returns_});
+    kept_[key].push_back({std::move(memory), returns_});
   } catch (const std::bad_alloc&) {
     memory.count_again();
     return;
   }
-  bytes_ += of.second;
+  bytes_ += key.second;
 }
 
 HostMemory KeptMemory::take_oldest(uint64_t before) {
   HostMemory taken;
-  for (auto& [of, list] : kept_) {
+  for (auto& [key, list] : kept_) {
     if (list.empty() || list.front().since >= before) continue;
     taken = std::move(list.front().memory);
     list.erase(list.begin());
-    bytes_ -= of.second;
+    bytes_ -= key.second;
     taken.count_again();  // its destructor counts it out
     break;
   }
@@ -104,7 +104,7 @@ void KeptMemory::trim() {
     gone.swap(kept_);
     bytes_ = 0;
   }
-  for (auto& [of, list] : gone)
+  for (auto& [key, list] : gone)
     for (Kept& it : list) it.memory.count_again();  // its destructor counts it out
 }
 

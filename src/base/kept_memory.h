@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "base/allocator.h"
+#include "base/host.h"
 #include "base/storage.h"
 
 namespace rlx {
@@ -28,11 +28,11 @@ class KeptMemory : public std::enable_shared_from_this<KeptMemory> {
   static constexpr uint64_t kPatience = 256;  // a buffer is freed once so many others have come back after it
 
  private:
-  using Class = std::pair<MemoryKind, size_t>;
+  using SizeClass = std::pair<MemoryKind, size_t>;
   class Held;
-  Result<HostMemory> allocated(Class of, size_t asked) const;
-  HostMemory take_kept(Class of);
-  void take_back(HostMemory memory, Class of);
+  Result<HostMemory> allocated(SizeClass key, size_t asked) const;
+  HostMemory take_kept(SizeClass key);
+  void take_back(HostMemory memory, SizeClass key);
   HostMemory take_oldest(uint64_t before);  // empty if all have come back later
 
   std::shared_ptr<Host> host_;
@@ -44,7 +44,7 @@ class KeptMemory : public std::enable_shared_from_this<KeptMemory> {
     uint64_t since;  // by returns_
   };
   uint64_t returns_ = 0;
-  std::map<Class, std::vector<Kept>> kept_;  // the oldest of a class first
+  std::map<SizeClass, std::vector<Kept>> kept_;  // the oldest of a class first
 };
 
 }  // namespace rlx

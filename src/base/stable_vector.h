@@ -74,7 +74,7 @@ class StableVector {
     bool operator==(const Iterator& other) const { return at_ == other.at_; }
 
    private:
-    // At the first item that is looked at in a part, or at the end of the list.
+    // Sets item_ and end_ for the part in which at_ lies. At the end of the list there is none.
     void enter_part() {
       if (at_ >= list_->size_) return;
       Place place = place_of(at_);

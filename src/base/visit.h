@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a dtype at run time to a C++ type: visit(dtype, set, [&]<class T>() { ... }). The set is a template argument, so
-// a body is only instantiated for the types that it can meet; any other dtype is our bug.
+// From a dtype at run time to a C++ type: visit<set>(dtype, [&]<class T>() { ... }). The function is instantiated only
+// for the dtypes of the set. Any other dtype is our bug.
 #pragma once
 
 #include <cassert>
@@ -49,17 +49,17 @@ inline constexpr bool is_small_float =
 template <class T>
 inline constexpr bool is_complex_type = std::is_same_v<T, c64> || std::is_same_v<T, c128>;
 
-// The type in which arithmetic on a storage type is done: float for halves (semantics.md N6), the type itself for all
-// others.
+// The type in which arithmetic on a storage type is done: float for floats of 8 and 16 bits (semantics.md N6), bool for
+// bool8, the type itself for all others.
 template <class T>
 using Compute = std::conditional_t<is_small_float<T>, float, std::conditional_t<std::is_same_v<T, bool8>, bool, T>>;
 
-template <DTypeSet kSet, class Body>
-decltype(auto) visit(DType dtype, Body&& body) {
+template <DTypeSet kSet, class Fn>
+decltype(auto) visit(DType dtype, Fn&& fn) {
   switch (dtype) {
-#define RLX_CASE(Enum)                                                                                                 \
-  case DType::k##Enum:                                                                                                 \
-    if constexpr (kSet.has(DType::k##Enum)) return body.template operator()<typename Element<DType::k##Enum>::type>(); \
+#define RLX_CASE(Enum)                                                                                               \
+  case DType::k##Enum:                                                                                               \
+    if constexpr (kSet.has(DType::k##Enum)) return fn.template operator()<typename Element<DType::k##Enum>::type>(); \
     break;
     RLX_CASE(F32)
     RLX_CASE(F16)

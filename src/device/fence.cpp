@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/os/signal.h"
+#include "base/os/event_count.h"
 
 namespace rlx {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/allocator.h"
+#include "base/host.h"
 #include "base/size_failure.h"
 #include "base/status.h"
 #include "base/tensor.h"

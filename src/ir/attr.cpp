@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/choices.h"
 #include "base/hash.h"
 #include "base/nearest.h"
 #include "ir/graph.h"
@@ -174,11 +175,7 @@ std::optional<int64_t> to_i64(const AttrValue& value) {
 std::optional<double> to_f64(const AttrValue& value) {
   if (auto* number = std::get_if<double>(&value)) return *number;
   if (auto* number = std::get_if<int64_t>(&value)) return static_cast<double>(*number);
-  if (auto* word = std::get_if<std::string>(&value)) {
-    if (*word == "inf") return std::numeric_limits<double>::infinity();
-    if (*word == "-inf") return -std::numeric_limits<double>::infinity();
-    if (*word == "nan") return std::numeric_limits<double>::quiet_NaN();
-  }
+  if (auto* word = std::get_if<std::string>(&value)) return text::special_number(*word);
   return std::nullopt;
 }
 
@@ -288,15 +285,6 @@ bool in_range(const AttrDef& def, const AttrValue& value) {
   return true;
 }
 
-bool is_choice(std::string_view choices, std::string_view word) {
-  while (!choices.empty()) {
-    size_t end = std::min(choices.find('|'), choices.size());
-    if (choices.substr(0, end) == word) return true;
-    choices.remove_prefix(std::min(end + 1, choices.size()));
-  }
-  return false;
-}
-
 // The kind by which to print what the variant holds.
 AttrKind kind_of(const AttrValue& value) {
   if (std::holds_alternative<int64_t>(value)) return AttrKind::kI64;
@@ -351,7 +339,7 @@ static Status given_twice(const std::string& key) {
 }
 
 static Status check_legal(const AttrDef& def, const AttrValue& value) {
-  if (def.kind == AttrKind::kEnum && !is_choice(def.choices, std::get<std::string>(value)))
+  if (def.kind == AttrKind::kEnum && !find_word(def.choices, std::get<std::string>(value)))
     return illegal(def, "one of " + std::string(def.choices), value);
   if (!in_range(def, value)) return illegal(def, range_text(def), value);
   if (def.kind == AttrKind::kDtype && !def.choices.empty() &&

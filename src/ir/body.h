@@ -9,14 +9,15 @@
 
 namespace rlx {
 
-// The symbols whose sizes are decided in a run by the contents of values of this graph. They have no meaning outside,
-// even if the graph around it has a symbol of the same name.
+// The symbols whose sizes nodes of this graph decide (decided_sizes). They have no meaning outside, even if the graph
+// around it has a symbol of the same name.
 std::vector<std::string> own_symbols(const Graph& graph);
 
-// The symbols of the carries of a node's bodies: every trip sets them again. They have no meaning outside either.
+// The symbols in the sizes of the carries of a node's bodies: every trip sets them again. They have no meaning outside
+// either.
 const std::vector<std::string>& carried_symbols(const Attrs& attrs);
 
-// Both.
+// The symbols of a body that have no meaning outside: both kinds. `attrs` are those of the node whose body it is.
 std::vector<std::string> own_symbols(const Attrs& attrs, const Graph& body);
 
 // The most graphs that may nest, one in the other and in all: passes, plans and texts follow them by recursion, and

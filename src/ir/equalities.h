@@ -23,9 +23,9 @@ class Equalities {
   // Learns that the dim is 0. Returns the symbol for which this was solved: one that stands alone, times 1 or -1. Null
   // if there is none, or if its solution would be long. `step` never falls from one call to the next.
   const std::string* learn(const Dim& zero, size_t step);
-  // The same for a symbol that is solved already, but by a formula that is not linear: if this equation has a linear
-  // one, it takes its place. n = min(1,m) and n = 1 give n = 1 in either order. In `zero` only symbols are left that
-  // find_linear does not find.
+  // For a symbol that is solved already, but by a formula that is not linear: if this equation gives a linear one, that
+  // one replaces it. So n = min(1,m) and n = 1 give n = 1 in either order. The caller has replaced all symbols that
+  // find_linear finds: `zero` names none of them.
   const std::string* learn_linear(const Dim& zero, size_t step);
   // Learns that the symbol is in this range, because one that equals it is. False if that was known.
   bool narrow(std::string_view symbol, Interval range, size_t step);

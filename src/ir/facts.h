@@ -68,7 +68,8 @@ class Facts {
 
   void extend();               // to the nodes that have been added to the graph
   void shorten(size_t nodes);  // after a roll-back of the graph
-  // After an input was replaced by a value with better facts: whether the facts of the node have improved too.
+  // Finds the facts of a node again, after one of its inputs was replaced by a value with better facts. Returns whether
+  // they have improved.
   bool find_again(uint32_t index);
   bool knows_more(Value value);  // whether anything but its phase is known of it
 

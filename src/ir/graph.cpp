@@ -2,7 +2,6 @@
 #include "ir/graph.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "base/shortened.h"
@@ -33,107 +32,6 @@ std::string Graph::describe(uint32_t node) const {
   if (info(it).is(kInterface)) return text + " '" + leaf_name(node) + "'";
   if (!it.name.empty()) text += " '" + it.name + "'";
   return text + " (%" + std::to_string(node) + ")";
-}
-
-static std::string ordinal_input(const OpInfo& info, size_t i) {
-  const auto& ports = info.signature.in;
-  const Port& port = ports[std::min(i, ports.size() - 1)];
-  return "input '" + port.name + "'" + (port.variadic ? " " + std::to_string(i) : "");
-}
-
-static Status check_arity(const OpInfo& info, std::span<const Value> in) {
-  const auto& ports = info.signature.in;
-  bool variadic = !ports.empty() && ports.back().variadic;
-  if (in.size() > ports.size() && !variadic)
-    return Status(Code::kInvalidArgument, format("takes {}, not {}", plural(ports.size(), "input"), in.size()))
-        .with("expected", std::to_string(ports.size()))
-        .with("got", std::to_string(in.size()));
-  for (size_t i = 0; i < std::max(in.size(), ports.size()); i++) {
-    const Port& port = ports[std::min(i, ports.size() - 1)];
-    bool here = i < in.size() && in[i] != kAbsent;
-    bool may_miss = port.optional || (port.variadic && i >= ports.size());
-    if (!here && !may_miss)
-      return Status(Code::kInvalidArgument, ordinal_input(info, i) + " is missing")
-          .with("input", port.name)
-          .with("expected", text_of(port.set))
-          .with("got", "nothing");
-  }
-  return {};
-}
-
-static Status check_dtypes(const OpInfo& info, std::span<const ValueType* const> in) {
-  const auto& ports = info.signature.in;
-  InlinedVector<std::pair<std::string_view, size_t>, 4> letters;  // and the input that bound the letter
-  for (size_t i = 0; i < in.size(); i++) {
-    if (!in[i]) continue;
-    const Port& port = ports[std::min(i, ports.size() - 1)];
-    DType dtype = in[i]->dtype;
-    if (!port.set.has(dtype))
-      return Status(Code::kDtype, format("{} may not be {} (takes {})", ordinal_input(info, i), name(dtype), port.set))
-          .with("input", port.name)
-          .with("expected", text_of(port.set))
-          .with("got", name(dtype));
-    if (port.letter == kAnyDtype || is_block(dtype)) continue;  // a block type stands for itself: "x:F, w:FQ"
-    std::string_view letter = port.letter;
-    if (letter.ends_with('Q')) letter.remove_suffix(1);
-    auto bound = std::find_if(letters.begin(), letters.end(), [&](auto& pair) { return pair.first == letter; });
-    if (bound == letters.end()) {
-      if (in.size() > 1) letters.push_back({letter, i});
-    } else if (DType first = in[bound->second]->dtype; first != dtype) {
-      return Status(Code::kDtype,
-                    format("{} is {}, but {} is {}: they must agree (a cast converts)", ordinal_input(info, i),
-                           name(dtype), ordinal_input(info, bound->second), name(first)))
-          .with("input", port.name)
-          .with("expected", name(first))
-          .with("got", name(dtype));
-    }
-  }
-  return {};
-}
-
-// The dtype that the signature gives an output: that of the first input with its letter, or the one dtype it names.
-static DType signature_dtype(const OpInfo& info, std::span<const ValueType* const> in, const Port& out) {
-  if (out.letter.empty()) return DType::kNone;
-  const auto& ports = info.signature.in;
-  for (size_t i = 0; i < in.size(); i++)
-    if (in[i] && ports[std::min(i, ports.size() - 1)].letter == out.letter) return in[i]->dtype;
-  return find_dtype(out.letter).value_or(DType::kNone);
-}
-
-// A number above all sizes comes from a damaged file; it would saturate in the first sum, and be another number from
-// then on. No size is negative in a run (semantics.md S1). Formulas that may go below 0 end in max(0, x); any other
-// such size comes from an attribute, and gets a guard.
-static Status check_size(InferArgs& args, const Dim& dim) {
-  if (dim.symbol_name()) return {};
-  if (dim.is_literal() && dim.literal() > kLargestSize)
-    return Status(Code::kRange, format("the size {} is above 2^48", dim))
-        .with("expected", format("at most {}", kLargestSize))
-        .with("got", dim.text());
-  Interval range = args.graph.range(dim);
-  if (range.hi < 0) return args.fail(Code::kShape, "the size " + shortened(dim.text()) + " is negative");
-  return range.lo < 0 ? args.require_le(0, dim, "a size") : Status();
-}
-
-static Status check_results(InferArgs& args) {
-  for (const ValueType& type : args.out) {
-    if (type.rank() > kMaxRank) return rank_above_limit(type.rank());
-    RLX_TRY(check_parts(type.dims));
-    for (const Dim& dim : type.dims) RLX_TRY(check_size(args, dim));
-  }
-  return {};
-}
-
-Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* const> in, Node& node) {
-  RLX_TRY(check_arity(info, node.in));
-  RLX_TRY(check_dtypes(info, in));
-  node.attrs = RLX_TRY(normal_attrs(info, in, std::move(node.attrs)));
-  node.out.clear();
-  node.out.reserve(info.signature.out.size());
-  for (const Port& port : info.signature.out) node.out.push_back({signature_dtype(info, in, port), {}});
-  InferArgs args{scope, info, in, node.in, node.attrs, node.out, node.name};
-  RLX_TRY(info.infer(args));
-  Status status = check_results(args);
-  return status.ok() ? status : std::move(status).prefixed("the result: ");
 }
 
 Status Graph::with_subject(const OpInfo& info, std::string_view name, Status status) const {
@@ -295,37 +193,37 @@ ByValue<uint32_t> use_counts(const Graph& graph) {
 }
 
 static void visit_symbols_around(const Node& node, const Graph& graph,
-                                 const std::function<void(const std::string&)>& body) {
+                                 const std::function<void(const std::string&)>& visit) {
   std::vector<std::string> own = own_symbols(node.attrs, graph);
-  auto visit = [&](const std::string& symbol) {
-    if (std::find(own.begin(), own.end(), symbol) == own.end()) body(symbol);
+  auto visit_shared = [&](const std::string& symbol) {
+    if (std::find(own.begin(), own.end(), symbol) == own.end()) visit(symbol);
   };
-  for (const Node& inner : graph.nodes()) visit_symbols(inner, visit);
+  for (const Node& inner : graph.nodes()) visit_symbols(inner, visit_shared);
   for (const Guard& guard : graph.guards())
-    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, visit);
+    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, visit_shared);
 }
 
-void visit_symbols(const Node& node, const std::function<void(const std::string&)>& body) {
+void visit_symbols(const Node& node, const std::function<void(const std::string&)>& visit) {
   auto visit_all = [&](const std::vector<Dim>& dims) {
-    for (const Dim& dim : dims) visit_symbols(dim, body);
+    for (const Dim& dim : dims) visit_symbols(dim, visit);
   };
   for (const ValueType& type : node.out) visit_all(type.dims);
   for (const AttrValue& value : node.attrs.values()) {
-    if (auto* dim = std::get_if<Dim>(&value)) visit_symbols(*dim, body);
+    if (auto* dim = std::get_if<Dim>(&value)) visit_symbols(*dim, visit);
     if (auto* dims = std::get_if<std::vector<Dim>>(&value)) visit_all(*dims);
     if (auto* graph = std::get_if<std::shared_ptr<const Graph>>(&value); graph && *graph)
-      visit_symbols_around(node, **graph, body);
+      visit_symbols_around(node, **graph, visit);
   }
 }
 
-void visit_decided_sizes(const Node& node, const VisitDecided& body) {
+void visit_decided_sizes(const Node& node, const VisitDecided& visit) {
   if (!node.attrs.info()->names_sizes) return;
   const Attrs& attrs = node.attrs;
   for (const AttrDef& def : attrs.info()->attrs) {
     if (!names_sizes(def) || !attrs.has(def.name)) continue;
-    if (def.kind == AttrKind::kStr) body(attrs.str(def.name), true);
+    if (def.kind == AttrKind::kStr) visit(attrs.str(def.name), true);
     if (def.kind == AttrKind::kStrs)
-      for (const std::string& symbol : attrs.strs(def.name)) body(symbol, def.name == "symbols");
+      for (const std::string& symbol : attrs.strs(def.name)) visit(symbol, def.name == "symbols");
   }
 }
 
@@ -347,10 +245,9 @@ Value Graph::append(Node node) {
   return {static_cast<uint32_t>(nodes_.size() - 1), 0};
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): most callers have made the vector for this call
-Value Graph::append_copy(const Graph& from, uint32_t index, std::vector<Value> in) {
+Value Graph::append_copy(const Graph& from, uint32_t index, std::span<const Value> in) {
   Node copy = from.nodes_[index];
-  copy.in = in;
+  copy.in = {in.begin(), in.end()};
   Value value = append(std::move(copy));
   if (!from.info(from.nodes_[index]).is(kInterface)) return value;
   const std::string& name = leaf_name(value.node);

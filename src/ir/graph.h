@@ -49,6 +49,10 @@ inline bool present(Value value) {
   return value.node < kAbsent.node;
 }
 
+inline uint64_t key_of(Value value) {  // for tables
+  return uint64_t{value.node} << 32 | value.output;
+}
+
 using OutputTypes = InlinedVector<ValueType, 1>;
 
 struct Node {
@@ -118,7 +122,7 @@ class Graph {
   Status add_guard(Guard guard);
   Status declare_guard(Guard guard);  // the same, but kept as it is even where other guards prove it
   const std::vector<Guard>& guards() const { return guards_; }
-  bool implies(Guard::Relation relation, const Dim& a, const Dim& b) const;  // by the ranges or by a guard
+  bool implies(Guard::Relation relation, const Dim& a, const Dim& b) const;  // by ranges and guards (ir/sizes.cpp)
   // The dim, simplified by all ranges and guards: min and max of sizes whose order is known become one of the two.
   Dim resolved(const Dim& dim) const;
   bool is_same_type(const ValueType& a, const ValueType& b) const;  // if all ranges and guards hold
@@ -156,13 +160,15 @@ class Graph {
   // Appends a node whose types are known, such as a copy. The verifier infers them again.
   Value append(Node node);
   // Appends a copy of a node of another graph (a leaf or any other), on inputs of this graph.
-  Value append_copy(const Graph& from, uint32_t index, std::vector<Value> in);
+  Value append_copy(const Graph& from, uint32_t index, std::span<const Value> in);
   void set_input(uint32_t node, size_t input, Value value) { nodes_[node].in[input] = value; }  // of the same type
   // The type must be the same, by `is_same_type`.
   void set_type(Value value, ValueType type) { nodes_[value.node].out[value.output] = std::move(type); }
   void set_attr(uint32_t node, std::string_view name, AttrValue value);            // must not change the types
   void set_output(size_t output, Value value) { outputs_[output].value = value; }  // of the same type
-  void note_decided(const Node& node) { count_decided(node, 1); }  // of another graph with the same symbols
+  // For a graph without nodes, whose symbols are those of another graph: takes note of the sizes that a node of the
+  // other graph decides, so is_found_in_run knows them.
+  void note_decided(const Node& node) { count_decided(node, 1); }
   // A point to which roll_back returns: it removes later nodes (no leaves), guards and symbols, and restores ranges
   // that were narrowed.
   struct Mark {
@@ -229,7 +235,7 @@ ByValue<uint32_t> use_counts(const Graph& graph);
 
 // Visits every symbol in the sizes and attributes of a node, and every symbol that its sub-graphs share with this
 // graph.
-void visit_symbols(const Node& node, const std::function<void(const std::string&)>& body);
+void visit_symbols(const Node& node, const std::function<void(const std::string&)>& visit);
 
 // A symbol whose size a node of the graph decides, and the node (semantics.md S6). Nodes that use the symbol depend on
 // that node, even if they do not read its outputs.
@@ -240,7 +246,7 @@ struct DecidedSize {
 };
 std::vector<DecidedSize> decided_sizes(const Graph& graph);
 using VisitDecided = std::function<void(const std::string& symbol, bool in_run)>;
-void visit_decided_sizes(const Node& node, const VisitDecided& body);  // of one node
+void visit_decided_sizes(const Node& node, const VisitDecided& visit);  // of one node
 
 // Whether equal nodes may become one, and one that nobody needs may go: it has no effect, nor has a node of its bodies.
 bool is_pure(const OpInfo& info, const Attrs& attrs);

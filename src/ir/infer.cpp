@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What inference functions share: equal dims, exact quotients, broadcasting (semantics.md S2-S4).
+// Inference of one node: the checks before and after the function of its row; and what these functions share: equal
+// dims, exact quotients, broadcasting (semantics.md S2-S4).
+#include <algorithm>
+
 #include "base/shortened.h"
 #include "ir/graph.h"
+#include "ir/normal.h"
 
 namespace rlx {
+
+// ---- what inference functions share ----
 
 Status InferArgs::fail(Code code, std::string message) const {
   return Status(code, std::move(message));
@@ -50,6 +56,109 @@ Result<std::vector<Dim>> InferArgs::broadcast(std::span<const Dim> a, std::span<
   if (dims.ok()) return dims;
   std::vector<Dim> left(a.begin(), a.end()), right(b.begin(), b.end());
   return std::move(dims).status().prefixed(shortened(text_of(left)) + " and " + shortened(text_of(right)) + " ");
+}
+
+// ---- one node ----
+
+static std::string ordinal_input(const OpInfo& info, size_t i) {
+  const auto& ports = info.signature.in;
+  const Port& port = ports[std::min(i, ports.size() - 1)];
+  return "input '" + port.name + "'" + (port.variadic ? " " + std::to_string(i) : "");
+}
+
+static Status check_arity(const OpInfo& info, std::span<const Value> in) {
+  const auto& ports = info.signature.in;
+  bool variadic = !ports.empty() && ports.back().variadic;
+  if (in.size() > ports.size() && !variadic)
+    return Status(Code::kInvalidArgument, format("takes {}, not {}", plural(ports.size(), "input"), in.size()))
+        .with("expected", std::to_string(ports.size()))
+        .with("got", std::to_string(in.size()));
+  for (size_t i = 0; i < std::max(in.size(), ports.size()); i++) {
+    const Port& port = ports[std::min(i, ports.size() - 1)];
+    bool here = i < in.size() && in[i] != kAbsent;
+    bool may_miss = port.optional || (port.variadic && i >= ports.size());
+    if (!here && !may_miss)
+      return Status(Code::kInvalidArgument, ordinal_input(info, i) + " is missing")
+          .with("input", port.name)
+          .with("expected", text_of(port.set))
+          .with("got", "nothing");
+  }
+  return {};
+}
+
+static Status check_dtypes(const OpInfo& info, std::span<const ValueType* const> in) {
+  const auto& ports = info.signature.in;
+  InlinedVector<std::pair<std::string_view, size_t>, 4> letters;  // and the input that bound the letter
+  for (size_t i = 0; i < in.size(); i++) {
+    if (!in[i]) continue;
+    const Port& port = ports[std::min(i, ports.size() - 1)];
+    DType dtype = in[i]->dtype;
+    if (!port.set.has(dtype))
+      return Status(Code::kDtype, format("{} may not be {} (takes {})", ordinal_input(info, i), name(dtype), port.set))
+          .with("input", port.name)
+          .with("expected", text_of(port.set))
+          .with("got", name(dtype));
+    if (port.letter == kAnyDtype || is_block(dtype)) continue;  // a block type stands for itself: "x:F, w:FQ"
+    std::string_view letter = port.letter;
+    if (letter.ends_with('Q')) letter.remove_suffix(1);
+    auto bound = std::find_if(letters.begin(), letters.end(), [&](auto& pair) { return pair.first == letter; });
+    if (bound == letters.end()) {
+      if (in.size() > 1) letters.push_back({letter, i});
+    } else if (DType first = in[bound->second]->dtype; first != dtype) {
+      return Status(Code::kDtype,
+                    format("{} is {}, but {} is {}: they must agree (a cast converts)", ordinal_input(info, i),
+                           name(dtype), ordinal_input(info, bound->second), name(first)))
+          .with("input", port.name)
+          .with("expected", name(first))
+          .with("got", name(dtype));
+    }
+  }
+  return {};
+}
+
+// The dtype that the signature gives an output: that of the first input with its letter, or the one dtype it names.
+static DType signature_dtype(const OpInfo& info, std::span<const ValueType* const> in, const Port& out) {
+  if (out.letter.empty()) return DType::kNone;
+  const auto& ports = info.signature.in;
+  for (size_t i = 0; i < in.size(); i++)
+    if (in[i] && ports[std::min(i, ports.size() - 1)].letter == out.letter) return in[i]->dtype;
+  return find_dtype(out.letter).value_or(DType::kNone);
+}
+
+// A number above all sizes comes from a damaged file; it would saturate in the first sum, and be another number from
+// then on. No size is negative in a run (semantics.md S1). Formulas that may go below 0 end in max(0, x); any other
+// such size comes from an attribute, and gets a guard.
+static Status check_size(InferArgs& args, const Dim& dim) {
+  if (dim.symbol_name()) return {};
+  if (dim.is_literal() && dim.literal() > kLargestSize)
+    return Status(Code::kRange, format("the size {} is above 2^48", dim))
+        .with("expected", format("at most {}", kLargestSize))
+        .with("got", dim.text());
+  Interval range = args.graph.range(dim);
+  if (range.hi < 0) return args.fail(Code::kShape, "the size " + shortened(dim.text()) + " is negative");
+  return range.lo < 0 ? args.require_le(0, dim, "a size") : Status();
+}
+
+static Status check_results(InferArgs& args) {
+  for (const ValueType& type : args.out) {
+    if (type.rank() > kMaxRank) return rank_above_limit(type.rank());
+    RLX_TRY(check_parts(type.dims));
+    for (const Dim& dim : type.dims) RLX_TRY(check_size(args, dim));
+  }
+  return {};
+}
+
+Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* const> in, Node& node) {
+  RLX_TRY(check_arity(info, node.in));
+  RLX_TRY(check_dtypes(info, in));
+  node.attrs = RLX_TRY(normal_attrs(info, in, std::move(node.attrs)));
+  node.out.clear();
+  node.out.reserve(info.signature.out.size());
+  for (const Port& port : info.signature.out) node.out.push_back({signature_dtype(info, in, port), {}});
+  InferArgs args{scope, info, in, node.in, node.attrs, node.out, node.name};
+  RLX_TRY(info.infer(args));
+  Status status = check_results(args);
+  return status.ok() ? status : std::move(status).prefixed("the result: ");
 }
 
 }  // namespace rlx

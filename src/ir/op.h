@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the IR knows about an op: a row of a table. The IR, the builder, the verifier, the printer and the parser read
-// only rows and name no op. The rows are in ops/ops.def, their functions in src/ops.
+// only rows. They name no op but the leaves. The rows are in ops/ops.def, their functions in src/ops.
 #pragma once
 
 #include <optional>
@@ -95,7 +95,7 @@ struct OpInfo {
   EvalFn eval = nullptr;            // set for primitives other than leaves and control flow
   DecomposeFn decompose = nullptr;  // set for a composite
   Signature signature = {};         // parsed from `sig` by the table
-  bool names_sizes = false;         // has an attribute that names sizes it decides: set by the table
+  bool names_sizes = false;         // has an attribute as names_sizes() says: set by the table
   bool has_bodies = false;          // has an attribute that is a graph: set by the table
   bool has_free_attrs = false;      // takes attributes that it does not name: set by the table
 
@@ -105,8 +105,8 @@ struct OpInfo {
   bool is_for_users() const { return !is(kInternal) && !is(kLeaf); }  // a builder can make one
 };
 
-// Whether the attribute names symbols whose sizes the node decides (semantics.md S6): by the contents of a value or,
-// for "chosen", by other sizes.
+// Whether the attribute holds names of symbols whose sizes the node decides (semantics.md S6). Those in "chosen" follow
+// from other sizes, all others from the contents of a value.
 bool names_sizes(const AttrDef& def);
 
 // "x:F, gamma?:F, xs...:A -> y:F, inv_std". A letter group is a union of the sets of dtype.h, or the name of one dtype;

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a graph knows of sizes: symbols with their ranges, the guards, and how to roll both back.
+//
+// A proof of a = b or a <= b has five levels. Each one asks those before it, and costs more:
+// 1. has_guard: a guard says so of the difference b - a.
+// 2. has_relation: the same dim, level 1, or the range of the difference.
+// 3. is_at_most: level 2, also with one operand in the place of a min or max.
+// 4. proves: level 3 for a <= b; for a = b level 2, also as a <= b and b <= a.
+// 5. implies: level 4 of the dims as given; then as `resolved` (min and max that are decided become one operand); then
+//    as `reduced` too (symbols in terms of others, as equations say).
 #include <algorithm>
 #include <array>
 
@@ -155,10 +163,10 @@ bool Graph::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) c
 }
 
 // The difference of the operands of each min and max.
-static void visit_extremes(const Dim& dim, const std::function<void(const Dim& order)>& body) {
+static void visit_extremes(const Dim& dim, const std::function<void(const Dim& order)>& visit) {
   if (dim.is_literal()) return;
   rewritten(dim, [&](Atom::Kind kind, const Dim& a, const Dim& b) -> std::optional<Dim> {
-    if (kind == Atom::kMax || kind == Atom::kMin) body(b - a);
+    if (kind == Atom::kMax || kind == Atom::kMin) visit(b - a);
     return std::nullopt;
   });
 }
@@ -308,7 +316,8 @@ static Guard in_normal_form(Guard guard) {
     if (!(equal == atom.a) && !(equal == atom.b)) continue;
     const Dim& other = equal == atom.a ? atom.b : atom.a;
     bool is_less = atom.kind == Atom::kMin;
-    return {Guard::kLessEqual, is_less ? equal : other, is_less ? other : equal, std::move(guard.where), guard.is_derived};
+    return {Guard::kLessEqual, is_less ? equal : other, is_less ? other : equal, std::move(guard.where),
+            guard.is_derived};
   }
   return guard;
 }

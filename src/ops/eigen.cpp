@@ -123,8 +123,7 @@ Status eval_eigh(EvalArgs& args) {
 Status infer_svd(InferArgs& args) {
   RLX_TRY(check_matrix(args, 0));
   const Dim &m = args.dims()[args.rank() - 2], &n = args.dims().back();
-  const Graph& graph = args.graph;
-  Dim k = graph.range(n - m).lo >= 0 ? m : graph.range(m - n).lo >= 0 ? n : min(m, n);
+  Dim k = smaller_of(args.graph, m, n);
   bool full = args.attrs.flag("full");
   args.out[0].dims = batched(args, {m, full ? m : k});
   args.out[1].dims = batched(args, {k});

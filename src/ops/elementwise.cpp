@@ -37,10 +37,10 @@ template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 
 // Wrapping integer arithmetic: in the unsigned type of at least int's width, where overflow is defined.
-template <class T, class Body>
-static T wrapped(T a, T b, Body body) {
+template <class T, class Fn>
+static T wrapped(T a, T b, Fn fn) {
   using Wide = std::common_type_t<Unsigned<T>, unsigned>;
-  return static_cast<T>(body(static_cast<Wide>(a), static_cast<Wide>(b)));
+  return static_cast<T>(fn(static_cast<Wide>(a), static_cast<Wide>(b)));
 }
 
 template <class T>
@@ -95,23 +95,23 @@ static T smaller(T a, T b) {
   return b < a ? b : a;
 }
 
-// ---- from a body on elements to an eval ----
+// ---- from a function of elements to an eval ----
 
-template <DTypeSet kSet, class Body>
-static Status unary(EvalArgs& args, Body body) {
-  visit<kSet>(args.in[0].dtype, [&]<class T>() { map1<T, T>(args.out[0], args.in[0], body); });
+template <DTypeSet kSet, class Fn>
+static Status unary(EvalArgs& args, Fn fn) {
+  visit<kSet>(args.in[0].dtype, [&]<class T>() { map1<T, T>(args.out[0], args.in[0], fn); });
   return {};
 }
 
-template <DTypeSet kSet, class Body>
-static Status binary(EvalArgs& args, Body body) {
-  visit<kSet>(args.in[0].dtype, [&]<class T>() { map2<T, T, T>(args.out[0], args.in[0], args.in[1], body); });
+template <DTypeSet kSet, class Fn>
+static Status binary(EvalArgs& args, Fn fn) {
+  visit<kSet>(args.in[0].dtype, [&]<class T>() { map2<T, T, T>(args.out[0], args.in[0], args.in[1], fn); });
   return {};
 }
 
-template <DTypeSet kSet, class Body>
-static Status compare(EvalArgs& args, Body body) {
-  visit<kSet>(args.in[0].dtype, [&]<class T>() { map2<bool8, T, T>(args.out[0], args.in[0], args.in[1], body); });
+template <DTypeSet kSet, class Fn>
+static Status compare(EvalArgs& args, Fn fn) {
+  visit<kSet>(args.in[0].dtype, [&]<class T>() { map2<bool8, T, T>(args.out[0], args.in[0], args.in[1], fn); });
   return {};
 }
 

@@ -80,20 +80,20 @@ class Odometer {
   std::array<int64_t, kLists> offsets_{};
 };
 
-// out[i] = body(a[i], ...) over broadcast inputs; elements are read as their compute types.
-template <class Out, class A, class Body>
-void map1(const Operand& out, const Operand& a, Body body) {
+// out[i] = fn(a[i], ...) over broadcast inputs; elements are read as their compute types.
+template <class Out, class A, class Fn>
+void map1(const Operand& out, const Operand& a, Fn fn) {
   int64_t count = out.count();
-  for (int64_t i = 0; i < count; i++) out.as<Out>()[i] = Out(body(static_cast<Compute<A>>(a.as<A>()[i])));
+  for (int64_t i = 0; i < count; i++) out.as<Out>()[i] = Out(fn(static_cast<Compute<A>>(a.as<A>()[i])));
 }
 
-template <class Out, class A, class B, class Body>
-void map2(const Operand& out, const Operand& a, const Operand& b, Body body) {
+template <class Out, class A, class B, class Fn>
+void map2(const Operand& out, const Operand& a, const Operand& b, Fn fn) {
   Odometer<2> at(out.dims, {broadcast_strides(a.dims, out.dims), broadcast_strides(b.dims, out.dims)});
   int64_t count = out.count();
   for (int64_t i = 0; i < count; i++, at.next())
     out.as<Out>()[i] =
-        Out(body(static_cast<Compute<A>>(a.as<A>()[at.offset(0)]), static_cast<Compute<B>>(b.as<B>()[at.offset(1)])));
+        Out(fn(static_cast<Compute<A>>(a.as<A>()[at.offset(0)]), static_cast<Compute<B>>(b.as<B>()[at.offset(1)])));
 }
 
 }  // namespace rlx

@@ -34,12 +34,17 @@ static Result<std::vector<Value>> add_plainly(Graph& graph, const OpInfo& info, 
   return outputs;
 }
 
+// As many as a node of the row has outputs, at least one.
+static Outputs invalid_outputs(Builder& builder, const OpInfo& info) {
+  return Outputs(std::max<size_t>(info.signature.out.size(), 1), Expr(&builder, kInvalid));
+}
+
 Outputs Builder::add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, std::string name) {
   std::vector<Value> values;
   for (const Expr& input : in) {
     if (input.value() == kInvalid) {
       if (status_.ok()) status_ = Status(Code::kInternal, std::string(info.name) + ": an input was never built");
-      return Outputs(std::max<size_t>(info.signature.out.size(), 1), Expr(this, kInvalid));
+      return invalid_outputs(*this, info);
     }
     values.push_back(input.value());
   }
@@ -47,7 +52,7 @@ Outputs Builder::add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, 
     auto normal = normal_attrs(info, input_types(*graph_, info, values), std::move(attrs));
     if (!normal.ok()) {
       fail(graph_->with_subject(info, "", std::move(normal).status()));
-      return Outputs(std::max<size_t>(info.signature.out.size(), 1), Expr(this, kInvalid));
+      return invalid_outputs(*this, info);
     }
     attrs = std::move(*normal);
   }
@@ -55,7 +60,7 @@ Outputs Builder::add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, 
                     : add_plainly(*graph_, info, values, std::move(attrs), std::move(name));
   if (!added.ok()) {
     fail(std::move(added).status());
-    return Outputs(std::max<size_t>(info.signature.out.size(), 1), Expr(this, kInvalid));
+    return invalid_outputs(*this, info);
   }
   Outputs outputs;
   for (Value value : *added) outputs.push_back(wrap(value));
@@ -67,7 +72,7 @@ Outputs Builder::ops(Op op, std::span<const Expr> in, const NamedAttrs& attrs, s
   auto bound = bind_attrs(info, attrs);
   if (!bound.ok()) {
     fail(graph_->with_subject(info, "", std::move(bound).status()));
-    return Outputs(std::max<size_t>(info.signature.out.size(), 1), Expr(this, kInvalid));
+    return invalid_outputs(*this, info);
   }
   return add(info, in, std::move(*bound), std::move(name));
 }

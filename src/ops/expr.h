@@ -85,7 +85,7 @@ class Builder {
   Status status_;
 };
 
-// Fails, for a decomposition to return.
+// What a decomposition returns if it refuses its inputs: the builder fails.
 inline Outputs refuse(Builder& builder, Code code, std::string message) {
   builder.fail(Status(code, std::move(message)));
   return {};
@@ -101,11 +101,12 @@ inline Outputs refuse(const Inputs& in, Code code, std::string message) {
 // it.
 Outputs decompose(Builder& builder, const OpInfo& info, std::span<const Expr> in, const Attrs& attrs);
 
-// The same in a graph of its own, on new inputs of these types; null: absent.
+// Builds the decomposition too, but on new inputs of these types (null: absent). `builder` is one for a graph without
+// inputs, which is made for this and thrown away. The error of the builder is returned.
 Result<Outputs> decompose_aside(Builder& builder, const OpInfo& info, std::span<const ValueType* const> types,
                                 const Attrs& attrs);
 
-// Inference of every composite: its decomposition, built aside on inputs of the same types.
+// Inference of every composite: the types that decompose_aside gives, with its symbols and guards.
 Status infer_composite(InferArgs& args);
 Status infer_elementwise_region(InferArgs& args);
 
@@ -212,6 +213,9 @@ inline Expr greater(Expr a, double b) {
 }
 
 // ---- shapes and reductions ----
+inline bool is_one_number(Expr x) {  // of any rank
+  return element_count(x.dims()).is(1);
+}
 Expr cast(Expr x, DType to);  // x itself if it has that dtype
 Expr reshape(Expr x, std::vector<Dim> dims);
 Expr transpose(Expr x, Axes perm);

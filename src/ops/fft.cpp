@@ -23,7 +23,7 @@ static int64_t smallest_factor(int64_t n) {
 
 class Transform {
  public:
-  Transform(int64_t length, bool inverse) : length_(length), roots_(static_cast<size_t>(length)) {
+  Transform(int64_t length, bool inverse) : roots_(static_cast<size_t>(length)) {
     for (int64_t k = 0; k < length; k++) {
       double angle = 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(length);
       roots_[static_cast<size_t>(k)] = std::polar(1.0, inverse ? angle : -angle);
@@ -71,7 +71,6 @@ class Transform {
     }
   }
   c128 root(int64_t k) const { return roots_[static_cast<size_t>(k)]; }
-  int64_t length_;
   std::vector<c128> roots_;  // w^k, k < length
 };
 

@@ -74,4 +74,7 @@ struct Fold {
   }
 };
 
+// RLX_E_DTYPE unless the fold `fn` of a node is defined for the dtype of its first input.
+Status check_fold(InferArgs& args);
+
 }  // namespace rlx

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How indices address a tensor: one function interprets an index, and one walk for each of three layouts is shared by
-// gathers and scatters. A walk calls body(at, i, run): `run` elements of the indexed tensor from offset `at` (-1:
+// gathers and scatters. A walk calls visit(at, i, run): `run` elements of the indexed tensor from offset `at` (-1:
 // ignore this index) correspond to `run` elements of the other tensor from offset i. Every index is checked, even if it
 // picks no elements.
 #pragma once
@@ -29,22 +29,22 @@ Result<std::vector<Dim>> picked_elements(InferArgs& args);
 Result<std::vector<Dim>> picked_nd(InferArgs& args);
 
 // x[p, idx, q] along `axis`.
-template <class Body>
-Status walk_axis(const EvalArgs& args, const Operand& x, const Operand& indices, Body body) {
+template <class Visit>
+Status walk_axis(const EvalArgs& args, const Operand& x, const Operand& indices, Visit visit) {
   auto axis = static_cast<size_t>(args.attrs.i64("axis"));
   std::span<const int64_t> dims(x.dims);
   int64_t outer = *element_count(dims.first(axis)), n = dims[axis], picked = indices.count();
   int64_t run = *element_count(dims.subspan(axis + 1));
   for (int64_t i = 0; i < picked; i++) {
     int64_t at = RLX_TRY(checked_index(args, index_at(indices, i), n, i));
-    for (int64_t p = 0; p < outer && run; p++) body(at < 0 ? -1 : (p * n + at) * run, (p * picked + i) * run, run);
+    for (int64_t p = 0; p < outer && run; p++) visit(at < 0 ? -1 : (p * n + at) * run, (p * picked + i) * run, run);
   }
   return {};
 }
 
 // x[i with i_axis = idx[i]].
-template <class Body>
-Status walk_elements(const EvalArgs& args, const Operand& x, const Operand& indices, Body body) {
+template <class Visit>
+Status walk_elements(const EvalArgs& args, const Operand& x, const Operand& indices, Visit visit) {
   auto axis = static_cast<size_t>(args.attrs.i64("axis"));
   Dims strides = dense_strides(x.dims);
   int64_t n = x.dims[axis], stride = strides[axis], count = indices.count();
@@ -52,14 +52,14 @@ Status walk_elements(const EvalArgs& args, const Operand& x, const Operand& indi
   Odometer<1> rest(indices.dims, {strides});
   for (int64_t i = 0; i < count; i++, rest.next()) {
     int64_t at = RLX_TRY(checked_index(args, index_at(indices, i), n, i));
-    body(at < 0 ? -1 : rest.offset(0) + at * stride, i, 1);
+    visit(at < 0 ? -1 : rest.offset(0) + at * stride, i, 1);
   }
   return {};
 }
 
 // x[b, idx[b, i, 0], ..., idx[b, i, m-1], q] with `batch_dims` leading dims in common.
-template <class Body>
-Status walk_nd(const EvalArgs& args, const Operand& x, const Operand& indices, Body body) {
+template <class Visit>
+Status walk_nd(const EvalArgs& args, const Operand& x, const Operand& indices, Visit visit) {
   std::span<const int64_t> dims(x.dims), index_dims(indices.dims);
   size_t batch_dims = static_cast<size_t>(args.attrs.i64("batch_dims"));
   size_t depth = static_cast<size_t>(index_dims.back());
@@ -74,7 +74,7 @@ Status walk_nd(const EvalArgs& args, const Operand& x, const Operand& indices, B
       int64_t index = RLX_TRY(checked_index(args, index_at(indices, position), dims[batch_dims + k], position));
       at = index < 0 || at < 0 ? -1 : at + index * strides[batch_dims + k];
     }
-    if (run) body(at, row * run, run);
+    if (run) visit(at, row * run, run);
   }
   return {};
 }

@@ -214,8 +214,7 @@ Status eval_triangular_solve(EvalArgs& args) {
 
 // ---- qr ----
 
-// min(a, b), or the one of the two that the ranges prove to be smaller.
-static Dim smaller_of(const Graph& graph, const Dim& a, const Dim& b) {
+Dim smaller_of(const Graph& graph, const Dim& a, const Dim& b) {
   return graph.range(b - a).lo >= 0 ? a : graph.range(a - b).lo >= 0 ? b : min(a, b);
 }
 

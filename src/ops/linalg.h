@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense matrices in f64. The reference factorisations compute on them, whatever the storage dtype.
+// Dense row-major matrices in f64. The reference factorisations compute on them, whatever the storage dtype.
 #pragma once
 
 #include <cmath>
@@ -42,6 +42,8 @@ int64_t matrix_count(const Operand& operand);
 // Checks for f32 or f64 and rank 2 or more; the second function also for square matrices.
 Status check_matrix(InferArgs& args, size_t input);
 Result<Dim> square_size(InferArgs& args, size_t input);
+// min(a, b), or the one of the two that the ranges prove to be smaller.
+Dim smaller_of(const Graph& graph, const Dim& a, const Dim& b);
 // The batch dims of an input, followed by others.
 std::vector<Dim> batched(const InferArgs& args, std::initializer_list<Dim> dims);
 

@@ -83,7 +83,7 @@ Outputs decompose_col2im(const Inputs& in, const Attrs& attrs) {
     split.emplace_back(window.kernel), counts.push_back(window.count), lo.push_back(Dim(0) - window.lo),
         hi.push_back(Dim(0) - window.hi);
   split.insert(split.end(), counts.begin(), counts.end());
-  Axes perm{0, 1};  // each kernel axis beside its window axis
+  Axes perm{0, 1};  // [n, c, kernels..., counts...] -> [n, c, kernel, count, kernel, count, ...]
   for (size_t i = 0; i < axes; i++)
     perm.insert(perm.end(), {static_cast<int64_t>(2 + i), static_cast<int64_t>(2 + axes + i)});
   Expr y = transpose(reshape(p, split), perm);

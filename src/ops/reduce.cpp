@@ -8,7 +8,7 @@
 
 namespace rlx {
 
-static Status check_fold(InferArgs& args) {
+Status check_fold(InferArgs& args) {
   DType dtype = args.in[0]->dtype;
   if (Fold::named(args.attrs.str("fn")).accepts(dtype)) return {};
   return args.fail(Code::kDtype, args.attrs.str("fn") + " is not defined for " + std::string(name(dtype)));

@@ -35,7 +35,7 @@ Status infer_scatter_nd(InferArgs& args) {
   return infer_updates(args, RLX_TRY(picked_nd(args)));
 }
 
-// Applies the updates that `walk(body)` enumerates.
+// Applies the updates that `walk(visit)` enumerates.
 template <class Walk>
 static Status apply_updates(EvalArgs& args, Walk walk) {
   const Operand &x = args.in[0], &updates = args.in[2], &out = args.out[0];
@@ -62,13 +62,13 @@ static Status apply_updates(EvalArgs& args, Walk walk) {
 }
 
 Status eval_scatter(EvalArgs& args) {
-  return apply_updates(args, [&](auto body) { return walk_axis(args, args.in[0], args.in[1], body); });
+  return apply_updates(args, [&](auto visit) { return walk_axis(args, args.in[0], args.in[1], visit); });
 }
 Status eval_scatter_elements(EvalArgs& args) {
-  return apply_updates(args, [&](auto body) { return walk_elements(args, args.in[0], args.in[1], body); });
+  return apply_updates(args, [&](auto visit) { return walk_elements(args, args.in[0], args.in[1], visit); });
 }
 Status eval_scatter_nd(EvalArgs& args) {
-  return apply_updates(args, [&](auto body) { return walk_nd(args, args.in[0], args.in[1], body); });
+  return apply_updates(args, [&](auto visit) { return walk_nd(args, args.in[0], args.in[1], visit); });
 }
 
 }  // namespace rlx

@@ -19,10 +19,10 @@ struct Windows {
     return Windows{list("window"), list("strides"), list("dilation"), std::move(lo)};
   }
 
-  // Calls body(offset in x) for each element of the window at output index o, in row-major order.
+  // Calls visit(offset in x) for each element of the window at output index o, in row-major order.
   // Only elements inside of x are counted: a window may be far larger than x.
-  template <class Body>
-  void visit_elements(const Dims& dims, const Dims& strides, const Dims& o, Body body) const {
+  template <class Visit>
+  void visit_elements(const Dims& dims, const Dims& strides, const Dims& o, Visit visit) const {
     Dims counts(dims.size(), 0), steps(dims.size(), 0);
     int64_t offset = 0, count = 1;
     for (size_t i = 0; i < dims.size(); i++) {
@@ -36,7 +36,7 @@ struct Windows {
       steps[i] = dilation[i] * strides[i];
     }
     Odometer<1> at(counts, {steps});
-    for (int64_t k = 0; k < count; k++, at.next()) body(offset + at.offset(0));
+    for (int64_t k = 0; k < count; k++, at.next()) visit(offset + at.offset(0));
   }
 };
 
@@ -57,9 +57,7 @@ static Result<std::vector<Dim>> window_counts(InferArgs& args) {
 // ---- reduce_window ----
 
 Status infer_reduce_window(InferArgs& args) {
-  DType dtype = args.in[0]->dtype;
-  if (!Fold::named(args.attrs.str("fn")).accepts(dtype))
-    return args.fail(Code::kDtype, args.attrs.str("fn") + " is not defined for " + std::string(name(dtype)));
+  RLX_TRY(check_fold(args));
   args.out[0].dims = RLX_TRY(window_counts(args));
   return {};
 }

@@ -7,7 +7,7 @@
 namespace rlx {
 
 Result<Graph> canonicalize(Graph graph, PassContext& context) {
-  static const RuleSet kRules{add_view_rules, add_arithmetic_rules, add_mask_rules};
+  static const RuleSet kRules{add_view_rules, add_arithmetic_rules, add_position_rules};
   RewriteOptions options = context.rewrite_options("canonicalize");
   options.expands = [](const Facts& facts, Value value) {
     return facts.graph().info(facts.graph().node(value)).is(kSpelling);

@@ -17,7 +17,7 @@ void GraphCopy::set_outputs(uint32_t node, std::span<const Value> copies) {
 
 // An output that already has a copy keeps it.
 void GraphCopy::set_made(uint32_t node, Value made) {
-  for (uint32_t i = 0; i < from_.node(node).out.size(); i++) map_.try_emplace(key({node, i}), Value{made.node, i});
+  for (uint32_t i = 0; i < from_.node(node).out.size(); i++) map_.try_emplace(key_of({node, i}), Value{made.node, i});
 }
 
 std::vector<Value> GraphCopy::mapped(std::span<const Value> values) const {

@@ -17,28 +17,29 @@ class GraphCopy {
   Graph& to() { return to_; }
 
   // Sets the copy of a value; a later call replaces an earlier one. A value that has a copy is not copied again.
-  void set(Value value, Value copy) { map_[key(value)] = copy; }
+  void set(Value value, Value copy) { map_[key_of(value)] = copy; }
   void set_outputs(uint32_t node, std::span<const Value> copies);
-  bool has(Value value) const { return map_.contains(key(value)); }
-  Value mapped(Value value) const { return present(value) ? map_.at(key(value)) : value; }
+  bool has(Value value) const { return map_.contains(key_of(value)); }
+  Value mapped(Value value) const { return present(value) ? map_.at(key_of(value)) : value; }
   std::vector<Value> mapped(std::span<const Value> values) const;
   Node mapped_node(uint32_t index) const;  // as it is, but on the copies of its inputs
 
   Status declare();       // copies symbols, guards, and whether it is a graph of the prologue
-  Status declare_used();  // the same, without symbols that nothing names
+  Status declare_used();  // copies the guards, and the symbols that a node or guard names
   Status add_input(size_t input, std::string_view name);
   Status add_outputs();
-  // Copies one node; its inputs have copies. `infer_again` takes a param that has the same name in the other graph.
+
+  // Copies of one node, whose inputs have copies.
   void copy(uint32_t node);            // keeps the types: those of the inputs must be unchanged
-  Status infer_again(uint32_t index);  // its types follow from its new inputs
-  // The same for all nodes that have no copy, or for those of them that `value` depends on.
-  Status copy_rest();
-  Status copy_all();  // every node with its types, and the outputs; symbols and guards are declared
-  Result<Value> copy_cone(Value value);
+  Status infer_again(uint32_t index);  // infers the types from the new inputs; a param may be there, by its name
+
+  // Copies of many nodes.
+  Status copy_rest();                    // infer_again for all nodes that have no copy, but inputs
+  Result<Value> copy_cone(Value value);  // infer_again for those of them that the value depends on
+  Status copy_all();                     // `copy` for every node, and the outputs
 
  private:
   void set_made(uint32_t node, Value made);
-  static uint64_t key(Value value) { return uint64_t{value.node} << 32 | value.output; }
 
   const Graph& from_;
   Graph& to_;

@@ -6,6 +6,7 @@
 
 #include "ir/body.h"
 #include "ir/facts.h"
+#include "ir/normal.h"
 #include "ops/expr.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"
@@ -21,12 +22,9 @@ bool is_total(const Graph& graph, const Node& node) {
   const OpInfo& info = graph.info(node);
   if (!is_pure(info, node.attrs)) return false;
   if (info.primitive() || info.is(kElementwise)) return info.is(kElementwise) || info.is(kView) || info.is(kTotal);
-  std::vector<const ValueType*> in(std::max(node.in.size(), info.signature.in.size()), nullptr);
-  for (size_t i = 0; i < node.in.size(); i++)
-    if (present(node.in[i])) in[i] = &graph.type(node.in[i]);
   Graph aside("", &graph.table(), &graph);
   Builder builder(aside);
-  if (!decompose_aside(builder, info, in, node.attrs).ok()) return false;
+  if (!decompose_aside(builder, info, input_types(graph, info, node.in), node.attrs).ok()) return false;
   return std::all_of(aside.nodes().begin(), aside.nodes().end(),
                      [&](const Node& inner) { return aside.info(inner).is(kLeaf) || is_total(aside, inner); });
 }

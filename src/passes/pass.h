@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "rewrite/rules.h"
+#include "rewrite/rule_set.h"
 
 namespace rlx {
 

@@ -44,7 +44,7 @@ class Conversion {
     if (!is_fixed && converted(index).ok()) return {};
     std::vector<Value> in;
     for (Value value : node.in) in.push_back(present(value) ? RLX_TRY(as_given(value)) : value);
-    Value made = made_.append_copy(given_, index, std::move(in));
+    Value made = made_.append_copy(given_, index, in);
     copy_.set_outputs(index, outputs_of(made_, made.node));
     return {};
   }

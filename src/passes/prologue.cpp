@@ -96,6 +96,7 @@ class SharingGroups {
   }
 
  private:
+  // The group that stands for all that are joined with this one (union-find, with path halving).
   uint32_t root(uint32_t group) {
     while (joined_with_[group] != group) group = joined_with_[group] = joined_with_[joined_with_[group]];
     return group;
@@ -107,8 +108,9 @@ class SharingGroups {
   std::vector<uint32_t> joined_with_;  // by group: itself, or an earlier one
 };
 
-// Whether residents that share values are computed apart, because that costs little. Then each is computed again only
-// where its own params change, and their dense values need not be in memory at the same time.
+// Whether each resident of a group gets a piece of its own, although they share values. That is good where it costs
+// little to compute the shared values once for each: then a resident is computed again only if its own params change,
+// and the dense values of two residents need not be in memory at the same time.
 bool may_be_apart(const Graph& graph, const Group& group) {
   constexpr size_t kMaxTimes = 4;
   size_t work = 0;

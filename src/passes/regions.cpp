@@ -15,11 +15,12 @@ namespace rlx {
 namespace {
 
 constexpr size_t kMaxNodes = 40, kMaxInputs = 24;
+constexpr uint32_t kNone = UINT32_MAX, kUnused = UINT32_MAX - 1;
 
 struct Region {
   std::vector<uint32_t> members;  // from the last, which makes the output, to the first
   size_t reads = 0;               // an upper bound of its inputs
-  uint32_t made = UINT32_MAX;  // the node that stands for it, if the device has a kernel
+  uint32_t made = kNone;          // the node that stands for it, if the device has a kernel
   uint32_t root() const { return members[0]; }
 };
 
@@ -34,13 +35,15 @@ class Grouping {
     std::reverse(regions_.begin(), regions_.end());  // into the order of the graph
     for (uint32_t& region : region_)
       if (region != kNone) region = static_cast<uint32_t>(regions_.size()) - 1 - region;
-    for (uint32_t region = 0; region < regions_.size(); region++) changes |= is_taken(region);
-    return changes ? std::move(graph_).reordered(put_in_place()) : std::move(graph_);
+    for (uint32_t region = 0; region < regions_.size(); region++) changes |= try_make(region);
+    if (!changes) return std::move(graph_);
+    find_stand_ins();
+    rewire();
+    if (context_.report) report();
+    return std::move(graph_).reordered(order());
   }
 
  private:
-  static constexpr uint32_t kNone = UINT32_MAX, kUnused = UINT32_MAX - 1;
-
   bool is_candidate(uint32_t index) const {
     const Node& node = graph_.node(index);
     const OpInfo& info = graph_.info(node);
@@ -110,7 +113,7 @@ class Grouping {
 
   // Makes a node for the region, at the end of the graph for now, and asks the device for a kernel. Returns whether
   // there is one; if not, the node goes.
-  bool is_taken(uint32_t index) {
+  bool try_make(uint32_t index) {
     Region& region = regions_[index];
     if (region.members.size() < 2) return false;
     RegionParts parts = parts_of(index);
@@ -137,32 +140,41 @@ class Grouping {
     return false;
   }
 
-  // The order of nodes: leaves first, each region in the place of its root, and no members of regions.
-  std::vector<uint32_t> put_in_place() {
-    std::vector<uint32_t> place(graph_.nodes().size());  // by node: the node that computes its value now
-    std::iota(place.begin(), place.end(), 0U);
-    for (const Region& region : regions_) {
-      if (region.made == kNone) continue;
-      place[region.root()] = region.made;
-      if (context_.report)
+  void find_stand_ins() {
+    stand_in_.resize(graph_.nodes().size());
+    std::iota(stand_in_.begin(), stand_in_.end(), 0U);
+    for (const Region& region : regions_)
+      if (region.made != kNone) stand_in_[region.root()] = region.made;
+  }
+
+  // Lets all that read the root of a region read the region.
+  void rewire() {
+    for (uint32_t i = 0; i < graph_.nodes().size(); i++)
+      for (size_t k = 0; k < graph_.node(i).in.size(); k++)
+        if (Value value = graph_.node(i).in[k]; present(value) && stand_in_[value.node] != value.node)
+          graph_.set_input(i, k, {stand_in_[value.node], value.output});
+    for (size_t i = 0; i < graph_.outputs().size(); i++) {
+      Value value = graph_.outputs()[i].value;
+      graph_.set_output(i, {stand_in_[value.node], value.output});
+    }
+  }
+
+  void report() const {
+    for (const Region& region : regions_)
+      if (region.made != kNone)
         context_.report->lines.push_back({"regions",
                                           "elementwise_region",
                                           format("{}, {} ops", graph_.describe(region.root()), region.members.size()),
                                           {}});
-    }
-    for (uint32_t i = 0; i < graph_.nodes().size(); i++)
-      for (size_t k = 0; k < graph_.node(i).in.size(); k++)
-        if (Value value = graph_.node(i).in[k]; present(value) && place[value.node] != value.node)
-          graph_.set_input(i, k, {place[value.node], value.output});
-    for (size_t i = 0; i < graph_.outputs().size(); i++) {
-      Value value = graph_.outputs()[i].value;
-      graph_.set_output(i, {place[value.node], value.output});
-    }
+  }
+
+  // The order of nodes: leaves first, each region in the place of its root, and no members of regions.
+  std::vector<uint32_t> order() const {
     std::vector<uint32_t> order(graph_.inputs().begin(), graph_.inputs().end());
     order.insert(order.end(), graph_.params().begin(), graph_.params().end());
     for (uint32_t i = 0; i < region_.size(); i++) {
-      bool is_inside = region_[i] != kNone && regions_[region_[i]].made != kNone && place[i] == i;
-      if (!is_inside && !graph_.info(graph_.node(i)).is(kInterface)) order.push_back(place[i]);
+      bool is_inside = region_[i] != kNone && regions_[region_[i]].made != kNone && stand_in_[i] == i;
+      if (!is_inside && !graph_.info(graph_.node(i)).is(kInterface)) order.push_back(stand_in_[i]);
     }
     return order;
   }
@@ -172,7 +184,8 @@ class Grouping {
   RegionBodies bodies_;
   PassContext& context_;
   std::vector<Region> regions_;
-  std::vector<uint32_t> region_;  // by node
+  std::vector<uint32_t> region_;    // by node
+  std::vector<uint32_t> stand_in_;  // by node: the node that computes its value now
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ static bool may_be_added(DType dtype, double c1, double c2) {
 }
 
 void add_scalar_chain_rules(RuleSet& rules) {
-  Pattern c1 = scalar(), c2 = scalar();
+  Pattern c1 = splat(), c2 = splat();
   Pattern x = any().where("a float of the result's shape",
                           [](const Match& m, Expr x) { return is_float(x.dtype()) && m.has_shape(x); });
   // (x + c1) + c2 -> x + (c1 + c2)
@@ -35,7 +35,7 @@ void add_scalar_chain_rules(RuleSet& rules) {
 }
 
 Result<Graph> simplify(Graph graph, PassContext& context) {
-  static const RuleSet kRules{add_view_rules, add_arithmetic_rules, add_mask_rules, add_scalar_chain_rules};
+  static const RuleSet kRules{add_view_rules, add_arithmetic_rules, add_position_rules, add_scalar_chain_rules};
   RewriteOptions options = context.rewrite_options("simplify");
   options.refuses = context.refuses;
   options.expands = [&](const Facts& facts, Value value) {

@@ -21,7 +21,7 @@ class Sinking {
   std::vector<bool> chosen(const Node& node) {
     std::vector<bool> sinks(node.in.size(), false);
     for (size_t i = first_invariant(node); i < node.in.size(); i++)
-      sinks[i] = present(node.in[i]) && facts_.is_resident(node.in[i]) && has_room(node.in[i]);
+      sinks[i] = present(node.in[i]) && facts_.is_resident(node.in[i]) && take_room(node.in[i]);
     return sinks;
   }
 
@@ -45,10 +45,11 @@ class Sinking {
   }
 
  private:
-  // All that a value depends on is copied into every body that it sinks into. If many bodies share a large part of the
-  // graph, the copies would grow with the product of the two: then the value stays an operand.
+  // Takes room for all that a value depends on, which is copied into every body that the value sinks into. If many
+  // bodies share a large part of the graph, the copies would grow with the product of the two. So there is a limit: a
+  // value for which no room is left stays an operand.
   static constexpr size_t kMaxCopies = 4;  // of each node, on average
-  bool has_room(Value value) {
+  bool take_room(Value value) {
     std::unordered_set<uint32_t> seen{value.node};
     std::vector<uint32_t> waiting{value.node};
     for (; !waiting.empty() && seen.size() <= room_;) {

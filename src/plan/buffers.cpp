@@ -60,8 +60,13 @@ int64_t Buffers::input_behind(size_t output) const {
   return graph_.node(root).op == Op::kInput ? static_cast<int64_t>(slot_of_[root.node]) : -1;
 }
 
+// A buffer that no step touches yet: its lifetime is empty.
+static PlanBuffer untouched(std::string name, uint32_t base, int64_t bytes) {
+  return {.name = std::move(name), .base = base, .bytes = bytes, .first = UINT32_MAX, .last = 0};
+}
+
 uint32_t Buffers::add_copy(size_t output) {
-  plan_.buffers.push_back({graph_.outputs()[output].name, kArenaBase, 0, plan_.outputs[output].bytes, UINT32_MAX, 0});
+  plan_.buffers.push_back(untouched(graph_.outputs()[output].name, kArenaBase, plan_.outputs[output].bytes));
   return static_cast<uint32_t>(plan_.buffers.size() - 1);
 }
 
@@ -69,7 +74,7 @@ Status Buffers::add_all() {
   claim_outputs();
   buffer_of_.resize(graph_.nodes().size());
   for (uint32_t node = 0; node < graph_.nodes().size(); node++) {
-    buffer_of_[node].resize(graph_.node(node).out.size(), UINT32_MAX);
+    buffer_of_[node].resize(graph_.node(node).out.size(), Access::kNoBuffer);
     if (lowered_.phases[node] == Phase::kResident || graph_.node(node).op == Op::kInput) continue;
     for (uint32_t i = 0; i < graph_.node(node).out.size(); i++) {
       Value value{node, i};
@@ -84,7 +89,7 @@ Status Buffers::add_all() {
         base = plan_.room_base(plan_.rooms.size());
         sizes_.add_room(base, graph_.type(value));
       }
-      plan_.buffers.push_back({std::move(name), base, 0, bytes, UINT32_MAX, 0});
+      plan_.buffers.push_back(untouched(std::move(name), base, bytes));
     }
   }
   return {};

@@ -8,7 +8,6 @@
 #include "base/round_up.h"
 #include "ir/body.h"
 #include "plan/in_place.h"
-#include "plan/packing.h"
 
 namespace rlx {
 

@@ -24,8 +24,8 @@ inline size_t carry_count(const Node& node) {
   return node.op == Op::kIf ? 0 : static_cast<size_t>(node.attrs.i64("n_carry"));
 }
 
-// The first operand that is the same at every trip: after the condition of an `if`, and after the carries and xs of a
-// loop.
+// The index of the first operand that is the same at every trip. The condition of an `if`, or the carries and xs of a
+// loop, come before it.
 inline size_t first_invariant(const Node& node) {
   if (node.op == Op::kIf) return 1;
   return carry_count(node) + (node.op == Op::kScan ? static_cast<size_t>(node.attrs.i64("n_xs")) : 0);

@@ -15,7 +15,7 @@ static Dim count_of(const Plan& plan, std::span<const SizeId> ids) {
 
 // In a complete plan an access knows its base; before that, its buffer does.
 static uint32_t base_of(const Plan& plan, const Access& access) {
-  return access.buffer == UINT32_MAX ? access.base : plan.buffers[access.buffer].base;
+  return access.buffer == Access::kNoBuffer ? access.base : plan.buffers[access.buffer].base;
 }
 
 static bool is_dense(const Plan& plan, const Access& access) {
@@ -84,14 +84,14 @@ class Sharing {
     makers_.resize(plan.buffers.size());
     for (const Step& step : plan.steps)
       for (size_t i = 0; i < step.out.size(); i++)
-        if (uint32_t buffer = step.out[i].buffer; buffer != UINT32_MAX) makers_[buffer] = {&step, i};
+        if (uint32_t buffer = step.out[i].buffer; buffer != Access::kNoBuffer) makers_[buffer] = {&step, i};
   }
 
   void run() {
     for (size_t i = plan_.steps.size(); i-- > plan_.first_run_step;) {
       const Step& step = plan_.steps[i];
       for (size_t out = 0; out < step.out.size(); out++) {
-        if (step.out[out].buffer == UINT32_MAX) continue;
+        if (step.out[out].buffer == Access::kNoBuffer) continue;
         for (size_t in = 0; in < step.in.size(); in++)
           if (fits(static_cast<uint32_t>(i), out, in)) {
             take(step.out[out].buffer, step.in[in].buffer);
@@ -111,7 +111,7 @@ class Sharing {
   bool fits(uint32_t index, size_t output, size_t input) const {
     const Step& step = plan_.steps[index];
     uint32_t own = step.out[output].buffer, other = step.in[input].buffer;
-    if (other == UINT32_MAX || is_taken_[other] || !makers_[other].step) return false;
+    if (other == Access::kNoBuffer || is_taken_[other] || !makers_[other].step) return false;
     const PlanBuffer& dying = plan_.buffers[other];
     if (dying.base != kArenaBase || dying.last != index || !writes_over(plan_, step, output, input)) return false;
     const Access& made = makers_[other].step->out[makers_[other].output];

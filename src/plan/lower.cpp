@@ -8,17 +8,6 @@
 
 namespace rlx {
 
-std::string Packing::text() const {
-  std::string text(layout);
-  if (groups > 1) text += format(", {} groups", groups);
-  if (transposed) text += ", transposed";
-  return text;
-}
-
-NamedAttrs Packing::attrs() const {
-  return {{"layout", std::string(layout)}, {"bytes", bytes}, {"groups", groups}, {"transposed", transposed}};
-}
-
 namespace {
 
 // Fills the list of residents, without duplicates.
@@ -35,14 +24,14 @@ class Listing {
       const Node& node = graph.node(i);
       for (uint32_t k = 0; k < node.in.size(); k++)
         if (present(node.in[k]) && lowered_.phases[node.in[k].node] == Phase::kResident)
-          lowered_.of_input[Lowered::key({i, k})] = read_by(i, k);
+          lowered_.of_input[key_of({i, k})] = read_by(i, k);
     }
     for (const GraphOutput& output : graph.outputs())
       if (lowered_.phases[output.value.node] == Phase::kResident) dense(output.value);
   }
 
   uint32_t dense(Value value) {
-    auto [found, is_new] = lowered_.of_value.emplace(Lowered::key(value), next());
+    auto [found, is_new] = lowered_.of_value.emplace(key_of(value), next());
     if (is_new) lowered_.residents.push_back({.value = value, .scope = &lowered_});
     return found->second;
   }
@@ -58,7 +47,7 @@ class Listing {
 
   // A dense copy in host memory, in addition to the one that the device may have.
   uint32_t dense_on_host(Value value) {
-    auto [found, is_new] = of_value_on_host_.emplace(Lowered::key(value), next());
+    auto [found, is_new] = of_value_on_host_.emplace(key_of(value), next());
     if (is_new) lowered_.residents.push_back({.value = value, .scope = &lowered_, .on_host = true});
     return found->second;
   }
@@ -72,7 +61,7 @@ class Listing {
   uint32_t form(uint32_t reader, Value value) {
     bool on_host = lowered_.on_host[reader];
     Packing packing = lowered_.kernels[reader]->packing(lowered_.query(reader));
-    std::string key = format("{}{}/{}", on_host ? "host/" : "", packing.text(), Lowered::key(value));
+    std::string key = format("{}{}/{}", on_host ? "host/" : "", packing.text(), key_of(value));
     auto [found, is_new] = forms_.emplace(std::move(key), next());
     if (is_new) lowered_.residents.push_back({value, &lowered_, packing, reader, on_host});
     return found->second;

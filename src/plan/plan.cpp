@@ -61,22 +61,22 @@ static void find_alignments(Plan& plan) {
 // A guard is checked where the last of its sizes is found; a step may find several, one after the other.
 static void note_readers_of_symbols(Plan& plan) {
   const std::vector<Guard>& guards = plan.graph().guards();
-  auto visit = [&](const Dim& dim, auto&& body) {
+  auto visit_planned = [&](const Dim& dim, auto&& visit) {
     visit_symbols(dim, [&](const std::string& name) {
-      if (uint32_t symbol = plan.symbol(name); symbol != Plan::kNoSymbol) body(plan.symbols[symbol]);
+      if (uint32_t symbol = plan.symbol(name); symbol != Plan::kNoSymbol) visit(plan.symbols[symbol]);
     });
   };
   auto add_once = [](std::vector<uint32_t>& list, uint32_t it) {
     if (list.empty() || list.back() != it) list.push_back(it);
   };
   for (SizeId id = 0; id < plan.sizes.size(); id++)
-    visit(plan.sizes[id], [&](PlanSymbol& symbol) { add_once(symbol.sizes, id); });
+    visit_planned(plan.sizes[id], [&](PlanSymbol& symbol) { add_once(symbol.sizes, id); });
   for (uint32_t i = 0; i < guards.size(); i++) {
     const Guard& guard = guards[i];
     uint32_t known = PlanSymbol::later(plan.known_at(guard.a), plan.known_at(guard.b));
     if (known == PlanSymbol::kGiven) plan.given_guards.push_back(i);
     for (const Dim* dim : {&guard.a, &guard.b})
-      visit(*dim, [&](PlanSymbol& symbol) {
+      visit_planned(*dim, [&](PlanSymbol& symbol) {
         if (symbol.made_by == known) add_once(symbol.guards, i);
       });
   }

@@ -50,11 +50,10 @@ struct Lowered {
   std::map<uint32_t, std::vector<LoweredBody>> bodies;  // by node of control flow, in the order of body_attrs
   bool has_effects = false;                             // a run does more than to compute its outputs
 
-  uint32_t resident_of(uint32_t reader, size_t input) const { return of_input.at(key({reader, uint32_t(input)})); }
-  uint32_t dense_resident(Value value) const { return of_value.at(key(value)); }
+  uint32_t resident_of(uint32_t reader, size_t input) const { return of_input.at(key_of({reader, uint32_t(input)})); }
+  uint32_t dense_resident(Value value) const { return of_value.at(key_of(value)); }
   KernelQuery query(uint32_t node) const { return {graph, graph.node(node), options, phases}; }
 
-  static uint64_t key(Value value) { return uint64_t{value.node} << 32 | value.output; }
   std::unordered_map<uint64_t, uint32_t> of_value;  // dense value -> index in `residents`
   std::unordered_map<uint64_t, uint32_t> of_input;  // (reader, input) -> index in `residents`
 };
@@ -83,7 +82,8 @@ struct Access {
   StaticVector<SizeId, kMaxRank> dims;
   StaticVector<SizeId, kMaxRank> strides;
   bool dense = true;
-  uint32_t buffer = UINT32_MAX;  // into Plan::buffers
+  static constexpr uint32_t kNoBuffer = UINT32_MAX;
+  uint32_t buffer = kNoBuffer;  // into Plan::buffers
 };
 
 struct Plan;

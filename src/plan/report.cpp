@@ -66,7 +66,7 @@ std::string plan_text(const Plan& plan) {
   return text;
 }
 
-// The most bytes of the arena that are alive at one step: a lower bound for every packing.
+// The most bytes of the arena that are alive at one step: a lower bound wherever buffers lie.
 static int64_t peak_bytes(const Plan& plan) {
   std::vector<int64_t> change(plan.steps.size() + 1, 0);  // from the previous step to this one
   for (const PlanBuffer& buffer : plan.buffers) {

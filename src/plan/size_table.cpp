@@ -105,7 +105,8 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
     auto maker = made_by.find(name);
     if (maker != made_by.end()) size = most_of(name, maker->second, joins, size);
     if (auto given = wanted.find(name); given != wanted.end()) size = given->second;
-    // No plan can reserve memory for more. Such a range is that of a type, not what anybody expects of the size.
+    // A size that the run finds may have a very large maximum, which only says what an i32 or i64 can hold. No plan
+    // can reserve memory for it, so the size is open.
     bool is_large = maker != made_by.end() && size > std::max(kLargestSymbol, range.lo);
     bool is_open = is_large || (size >= Interval::kUnbounded && plan_.is_body);
     if (is_open) size = std::min(std::max(kLargestSymbol, range.lo), range.hi);

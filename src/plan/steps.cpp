@@ -5,7 +5,7 @@
 
 #include "base/round_up.h"
 #include "plan/control.h"
-#include "plan/packing.h"
+#include "plan/offsets.h"
 
 namespace rlx {
 
@@ -42,7 +42,7 @@ void Steps::finish(Step step) {
       step.depends.insert(step.depends.end(), it.dims.begin(), it.dims.end());
       step.depends.insert(step.depends.end(), it.strides.begin(), it.strides.end());
       step.depends.push_back(it.shift);
-      if (it.buffer == UINT32_MAX) continue;
+      if (it.buffer == Access::kNoBuffer) continue;
       PlanBuffer& buffer = plan_.buffers[it.buffer];
       buffer.first = std::min(buffer.first, index);
       buffer.last = std::max(buffer.last, index);
@@ -148,11 +148,11 @@ void Steps::add_output_copies() {
       later.emplace_back(i, from);
       continue;
     }
-    uint32_t buffer = is_over ? buffers_.add_copy(i) : UINT32_MAX;
+    uint32_t buffer = is_over ? buffers_.add_copy(i) : Access::kNoBuffer;
     add_copy(i, from, is_over ? uint32_t{kArenaBase} : plan_.output_base(i), buffer);
     if (is_over) later.emplace_back(i, plan_.steps.back().out[0]);
   }
-  for (auto& [output, from] : later) add_copy(output, from, plan_.output_base(output), UINT32_MAX);
+  for (auto& [output, from] : later) add_copy(output, from, plan_.output_base(output), Access::kNoBuffer);
 }
 
 // Whether the next step may run in the segment of this one. A segment of the host copies by sizes that must be known
@@ -183,7 +183,7 @@ void Steps::place() {
   for (Step& step : plan_.steps)
     for (auto* list : {&step.in, &step.out})
       for (Access& it : *list)
-        if (it.buffer != UINT32_MAX) {
+        if (it.buffer != Access::kNoBuffer) {
           it.base = plan_.buffers[it.buffer].base;
           it.offset = plan_.buffers[it.buffer].offset;
         }
@@ -193,13 +193,13 @@ void Steps::place() {
 void Steps::place_arena() {
   std::vector<Lifetime> arena;
   std::vector<uint32_t> first = first_in_place(plan_);
-  std::vector<size_t> place(plan_.buffers.size());  // in `arena`
+  std::vector<size_t> lifetime(plan_.buffers.size());  // by buffer, in `arena`
   for (uint32_t i = 0; i < plan_.buffers.size(); i++) {
     const PlanBuffer& buffer = plan_.buffers[i];
-    place[i] = first[i] == i ? arena.size() : place[first[i]];
+    lifetime[i] = first[i] == i ? arena.size() : lifetime[first[i]];
     if (buffer.base != kArenaBase) continue;
     if (first[i] == i) arena.push_back({0, buffer.first, buffer.last});
-    Lifetime& it = arena[place[i]];
+    Lifetime& it = arena[lifetime[i]];
     it.bytes = std::max(it.bytes, round_up(buffer.bytes, lowered_.alignment));
     it.last = std::max(it.last, buffer.last);
   }
@@ -207,9 +207,9 @@ void Steps::place_arena() {
   for (uint32_t i = 0; i < plan_.steps.size(); i++)
     if (plan_.steps[i].scratch_bytes)
       arena.push_back({round_up(static_cast<int64_t>(plan_.steps[i].scratch_bytes), lowered_.alignment), i, i});
-  plan_.arena_bytes = pack(arena);
+  plan_.arena_bytes = assign_offsets(arena);
   for (size_t i = 0; i < plan_.buffers.size(); i++)
-    if (plan_.buffers[i].base == kArenaBase) plan_.buffers[i].offset = arena[place[i]].offset;
+    if (plan_.buffers[i].base == kArenaBase) plan_.buffers[i].offset = arena[lifetime[i]].offset;
   for (Step& step : plan_.steps)
     if (step.scratch_bytes) step.scratch_offset = arena[next++].offset;
 }

@@ -20,7 +20,7 @@ class Steps {
         step_of_(graph_.nodes().size(), PlanSymbol::kGiven) {}
 
   Status add_all();     // sized steps first; afterwards the maker of each fresh symbol is known
-  void cut_segments();  // into segments
+  void cut_segments();  // fills Plan::segments
   void place();         // sets the offsets of buffers and scratch in the arena, and of sized values
 
  private:

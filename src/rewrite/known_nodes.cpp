@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
+
 namespace rlx {
 
 static bool commutes(const OpInfo& info, std::span<const Value> in) {
@@ -10,10 +12,8 @@ static bool commutes(const OpInfo& info, std::span<const Value> in) {
 }
 
 size_t KnownNodes::hash_of(const OpInfo& info, std::span<const Value> in, const Attrs& attrs) {
-  size_t seed = info.id * size_t{0x9e3779b97f4a7c15u} ^ attrs.hash();
-  auto add = [&](Value value) {
-    seed = (seed ^ (value.node * size_t{31} + value.output)) * 0x9e3779b97f4a7c15u + (seed >> 32);
-  };
+  size_t seed = hash_mix(info.id, attrs.hash());
+  auto add = [&](Value value) { seed = hash_mix(seed, key_of(value)); };
   if (commutes(info, in))
     add(std::min(in[0], in[1])), add(std::max(in[0], in[1]));
   else
@@ -35,7 +35,7 @@ uint32_t KnownNodes::find(size_t hash, const OpInfo& info, std::span<const Value
   return kNone;
 }
 
-void KnownNodes::place(const Slot& slot) {
+void KnownNodes::fill(const Slot& slot) {
   size_t mask = slots_.size() - 1, at = slot.hash & mask;
   while (slots_[at].node != kEmpty) at = (at + 1) & mask;
   slots_[at] = slot;
@@ -46,9 +46,9 @@ void KnownNodes::insert(size_t hash, uint32_t node) {
     std::vector<Slot> old(2 * slots_.size());
     old.swap(slots_);
     for (const Slot& slot : old)
-      if (slot.node != kEmpty) place(slot);
+      if (slot.node != kEmpty) fill(slot);
   }
-  place({hash, node});
+  fill({hash, node});
 }
 
 // Entries after the gap move into it, if they then stand no earlier than where their hash says (Knuth, The Art of

@@ -33,7 +33,7 @@ class KnownNodes {
     size_t hash = 0;
     uint32_t node = kEmpty;
   };
-  void place(const Slot& slot);
+  void fill(const Slot& slot);
 
   const Graph& graph_;
   std::vector<Slot> slots_;  // their number is a power of two

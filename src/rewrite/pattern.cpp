@@ -45,8 +45,8 @@ Pattern any() {
 Pattern resident() {
   return any().where("a constant or param", [](const Match& m, Expr x) { return m.is_resident(x); });
 }
-Pattern scalar() {
-  return make({.kind = PatternNode::kScalar});
+Pattern splat() {
+  return make({.kind = PatternNode::kSplat});
 }
 Pattern op(Op op, std::vector<Pattern> in) {
   return make({.kind = PatternNode::kOp, .op = op, .in = std::move(in)});
@@ -54,8 +54,8 @@ Pattern op(Op op, std::vector<Pattern> in) {
 Pattern either(std::vector<Pattern> alternatives) {
   return make({.kind = PatternNode::kEither, .in = std::move(alternatives)});
 }
-Pattern product(std::vector<Pattern> factors, double scalar) {
-  return make({.kind = PatternNode::kProduct, .number = scalar, .in = std::move(factors)});
+Pattern product(std::vector<Pattern> factors, double number) {
+  return make({.kind = PatternNode::kProduct, .number = number, .in = std::move(factors)});
 }
 Pattern maybe_cast(Pattern x) {
   Pattern cast = op(Op::kCast, {x}).shared().where("a cast between a half and f32", [](const Match& m, Expr y) {
@@ -115,8 +115,8 @@ Expr Match::operator[](const Pattern& pattern) const {
   return Expr();
 }
 
-double Match::number(const Pattern& scalar) const {
-  Expr bound = (*this)[scalar];
+double Match::number(const Pattern& pattern) const {
+  Expr bound = (*this)[pattern];
   return bound ? splat(bound).value_or(NAN) : NAN;
 }
 
@@ -212,7 +212,7 @@ bool Match::require(const Dim& a, Guard::Relation relation, const Dim& b) const 
 struct Occurrence {
   Value value;
   size_t left = 0, right = 0;  // indices into the tree, or 0: it is not taken apart
-  size_t first = 0, end = 1;   // the numbers of what is below it, itself included, where parts follow their whole
+  size_t first = 0, end = 1;   // it and all below it have the numbers [first, end) of a walk from the root down
   bool is_product() const { return left != 0; }
   bool holds(const Occurrence& part) const { return first <= part.first && part.end <= end; }
 };
@@ -240,7 +240,7 @@ class Matcher {
   explicit Matcher(Match& match) : match_(match) {}
 
   bool solve(const Goal* goals) {
-    if (!goals) return vanishes();
+    if (!goals) return take_inner_nodes();
     size_t mark = match_.bound_.size();
     bool found =
         goals->product ? place_factor(*goals->product, goals->next) : step(*goals->pattern, goals->value, goals->next);
@@ -254,7 +254,7 @@ class Matcher {
     switch (pattern.kind) {
       case PatternNode::kAny: return bind(pattern, value) && solve(next);
       case PatternNode::kNumber: return is_number(pattern, value) && solve(next);
-      case PatternNode::kScalar: return is_scalar(value) && bind(pattern, value) && solve(next);
+      case PatternNode::kSplat: return is_splat(value) && bind(pattern, value) && solve(next);
       case PatternNode::kOp: return step_op(pattern, value, next);
       case PatternNode::kProduct: return step_product(pattern, value, next);
       case PatternNode::kEither: return step_either(pattern, value, next);
@@ -297,7 +297,7 @@ class Matcher {
   }
 
   static bool is_constant(const PatternNode& pattern) {
-    return pattern.kind == PatternNode::kNumber || pattern.kind == PatternNode::kScalar;
+    return pattern.kind == PatternNode::kNumber || pattern.kind == PatternNode::kSplat;
   }
 
   // Constants come first: if one is not there, the rest is not a near miss.
@@ -339,7 +339,8 @@ class Matcher {
       tree.push_back({node.in[0]});
       tree.push_back({node.in[1]});
     }
-    for (size_t at = tree.size(); at-- > 0;)  // parts have later indices
+    // Parts have later indices than their whole. First `end` counts the occurrences, then it is a number.
+    for (size_t at = tree.size(); at-- > 0;)
       if (tree[at].is_product()) tree[at].end = 1 + tree[tree[at].left].end + tree[tree[at].right].end;
     for (Occurrence& it : tree) {
       it.end += it.first;
@@ -379,13 +380,13 @@ class Matcher {
   bool finish_product(const ProductState& state, const Goal* next) {
     std::vector<Value> left;
     collect_rest(state, 0, left);
-    double scalar = 1;
+    double found = 1;
     for (Value factor : left) {
       auto number = match_.splat(match_.builder().wrap(factor));
       if (!number) return false;
-      scalar *= *number;
+      found *= *number;
     }
-    return near(scalar, state.pattern->number, match_.anchor().dtype()) && solve(next);
+    return near(found, state.pattern->number, match_.anchor().dtype()) && solve(next);
   }
 
   // Whether the occurrence has a part in common with a placed factor.
@@ -397,12 +398,12 @@ class Matcher {
     });
   }
 
-  // Collects what no factor took, in pieces as large as possible. A scalar factor of such a piece is a piece of its
-  // own.
+  // Collects what no factor took, in pieces as large as possible. But a splat that is one factor of a product is a
+  // piece of its own.
   void collect_rest(const ProductState& state, size_t at, std::vector<Value>& left) const {
     const Occurrence& it = (*state.tree)[at];
     if (std::find(state.placed.begin(), state.placed.end(), at) != state.placed.end()) return;
-    bool splits = it.is_product() && (is_touched(state, at) || (!is_scalar(it.value) && has_scalar(state, it)));
+    bool splits = it.is_product() && (is_touched(state, at) || (!is_splat(it.value) && has_splat(state, it)));
     if (!splits) {
       left.push_back(it.value);
       return;
@@ -411,9 +412,9 @@ class Matcher {
     collect_rest(state, it.right, left);
   }
 
-  bool is_scalar(Value value) const { return match_.splat(match_.builder().wrap(value)).has_value(); }
-  bool has_scalar(const ProductState& state, const Occurrence& product) const {
-    return is_scalar((*state.tree)[product.left].value) || is_scalar((*state.tree)[product.right].value);
+  bool is_splat(Value value) const { return match_.splat(match_.builder().wrap(value)).has_value(); }
+  bool has_splat(const ProductState& state, const Occurrence& product) const {
+    return is_splat((*state.tree)[product.left].value) || is_splat((*state.tree)[product.right].value);
   }
 
   // Files hold constants that were rounded in the dtype or in f32.
@@ -434,9 +435,9 @@ class Matcher {
     return pattern.exact ? *splat == pattern.number : near(*splat, pattern.number, x.dtype());
   }
 
-  // Whether each node between the root and the wildcards vanishes with the match, or may stay because it is cheap. A
-  // node that stays keeps all that it reads.
-  bool vanishes() {
+  // Takes the nodes between the root and the wildcards: they vanish with the match. A node with another use stays, if
+  // it is cheap, and keeps all that it reads. Returns false if one has another use and is not cheap.
+  bool take_inner_nodes() {
     InlinedVector<uint32_t, 8> going{match_.anchor().value().node};
     for (uint32_t product : products_) going.push_back(product);
     std::vector<Value> staying = views_;

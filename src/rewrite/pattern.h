@@ -48,7 +48,7 @@ struct PatternNode {
   enum Kind : uint8_t {
     kAny,      // a wildcard
     kNumber,   // a constant whose elements are all near `number`, or equal it if `exact`
-    kScalar,   // a constant whose elements are all equal
+    kSplat,    // a splat: a value of any shape that is known to be one number everywhere
     kOp,       // a node of `op` on `in`; commutative ops in either order
     kProduct,  // nested `mul`s flattened: each of `in` is a factor (or a product of some), what is left is `number`
     kEither,   // the first of `in` that leads to a match
@@ -76,11 +76,11 @@ namespace patterns {
 Pattern any();  // anything
 Pattern exactly(double number);
 Pattern resident();  // a constant, a param, or what is computed from these alone
-Pattern scalar();    // a constant whose elements are all equal: Match::number gives the value
+Pattern splat();     // a value of any shape that is known to be one number everywhere: Match::number gives it
 Pattern op(Op op, std::vector<Pattern> in);
 Pattern either(std::vector<Pattern> alternatives);
-// `factors` in any order; all other factors must be constants whose product is near `scalar`.
-Pattern product(std::vector<Pattern> factors, double scalar = 1);
+// `factors` in any order; all other factors must be splats whose product is near `number`.
+Pattern product(std::vector<Pattern> factors, double number = 1);
 Pattern maybe_cast(Pattern x);  // x, or x cast between a half and f32
 // x, or a chain of views of x that all pass the test. The matcher steps over every such view. So x is the first value
 // below that is not such a view, and there is only one way to match. The views themselves may have other uses.
@@ -118,7 +118,7 @@ class Match {
  public:
   Match(Workspace& workspace, Expr anchor) : workspace_(&workspace), anchor_(anchor), taken_{anchor.value().node} {}
   Expr operator[](const Pattern& pattern) const;  // what it is bound to, or an absent Expr
-  double number(const Pattern& scalar) const;     // the value of a bound scalar constant
+  double number(const Pattern& pattern) const;    // the number of a bound splat
   Expr anchor() const { return anchor_; }
   Builder& builder() const { return anchor_.builder(); }
   const Graph& graph() const { return anchor_.builder().graph(); }
@@ -133,7 +133,7 @@ class Match {
   Expr under_views(Expr x, ViewTest passes = any_view) const;
 
   // What is known of a value.
-  std::optional<double> splat(Expr x) const;  // the number that all of its elements equal
+  std::optional<double> splat(Expr x) const;  // the number that all of its elements equal; nullopt: none is known
   const Affine* affine(Expr x) const;
   std::optional<Interval> range(Expr x) const;
   bool is_resident(Expr x) const;  // depends on params and constants alone

@@ -212,9 +212,9 @@ void Workspace::enqueue(uint32_t node) {
   queue_.push({states_[node].position, node});
 }
 
-// Queues the nodes whose rules look down to a change: to a node that reads another value now, or one that has lost a
-// use. Other users of the value that it reads now see nothing new. Casts and views do not count as distance, up to
-// kMaxFree of them in a row. The walk is one for all: thousands may lie below one node that thousands read.
+// Queues every node whose rules may see a change: a node below that reads another value now, or one that has lost a
+// use. The walk goes up from the changes, as far as rules look down. Casts and views do not count as distance, up to
+// kMaxFree of them on a path. One walk serves all changes, because thousands of them may lie below one node.
 void Workspace::enqueue_above_changes() {
   constexpr size_t kMaxFree = 8;
   struct Seen {

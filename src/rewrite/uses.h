@@ -24,12 +24,12 @@ class UseLists {
   void unlink(uint32_t user, size_t input, uint32_t used);
 
   uint32_t count(uint32_t node) const { return nodes_[node].count; }
-  // Calls body(user, input) for each use until one call returns false. Returns whether none did. The body must not
+  // Calls visit(user, input) for each use until one call returns false. Returns whether none did. `visit` must not
   // change the lists.
-  template <class Body>
-  bool all_of(uint32_t node, Body body) const {
+  template <class Visit>
+  bool all_of(uint32_t node, Visit visit) const {
     for (uint32_t at = nodes_[node].first; at != kNone; at = uses_[at].next)
-      if (!body(uses_[at].user, uses_[at].input)) return false;
+      if (!visit(uses_[at].user, uses_[at].input)) return false;
     return true;
   }
 

@@ -96,7 +96,7 @@ uint32_t Workspace::load_node(uint32_t node, std::span<const uint32_t> same) {
 // The queued node with the first position: either the next of the given graph, or one that a replacement has touched.
 uint32_t Workspace::next() {
   while (cursor_ < given_ && !states_[cursor_].queued) cursor_++;
-  bool from_queue = !queue_.empty() && (cursor_ >= given_ || !(queue_.top() > Place{cursor_, cursor_}));
+  bool from_queue = !queue_.empty() && (cursor_ >= given_ || !(queue_.top() > Queued{cursor_, cursor_}));
   if (from_queue) {
     uint32_t node = queue_.top().node;
     queue_.pop();
@@ -155,6 +155,7 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
   if (!rule.pattern.get() || find_match(rule.pattern, match)) replacement = rule.apply(match);
   Status status = builder_.take_status();
   std::string why = !status.ok() ? std::string(status.message()) : match.reason();
+  // A replacement that alone reads the value is there already: nothing would change.
   bool made = status.ok() && replacement && replacement.valid() && replacement.value() != value &&
               !is_used_only_by(value, {{replacement.value().node}});
   if (made) {
@@ -201,7 +202,8 @@ void Workspace::roll_back(const Graph::Mark& mark) {
   states_.resize(mark.nodes);
 }
 
-// Whether a new node decides the sizes that this node decides.
+// Whether a node that was made since the mark decides the same sizes as this node: then this one need not stay for
+// them.
 bool Workspace::is_decided_again(uint32_t node, const Graph::Mark& mark) const {
   auto symbols_of = [&](uint32_t index) {
     std::vector<std::string> symbols;
@@ -241,8 +243,9 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
     states_[node].live ? enqueue(node) : forget(node);
 }
 
-// Whether `made` depends on `old`, a value that is replaced besides the anchor: then a cycle would close. A node with
-// an earlier position than `old` cannot depend on it.
+// Whether `made` depends on `old`, a value that is replaced besides the anchor: then a cycle would close. The walk down
+// from `made` leaves out nodes with an earlier position than `old`, which cannot depend on it, and resident ones, which
+// depend on it only if it is resident itself. A long walk is given up: then the answer is yes.
 bool Workspace::closes_cycle(const Replacement& replacement) const {
   constexpr size_t kMaxSeen = 256;
   auto [old, made] = replacement;
@@ -332,7 +335,7 @@ Graph Workspace::finish() {
   if (!changed_) return std::move(graph_);
   size_t count = graph_.nodes().size();
   std::vector<uint32_t> waiting(count, 0), order, effects;
-  std::priority_queue<Place, std::vector<Place>, std::greater<>> ready;
+  Queue ready;
   for (uint32_t node = 0; node < count; node++) {
     if (!states_[node].live) continue;
     for (Value in : graph_.node(node).in) waiting[node] += present(in);

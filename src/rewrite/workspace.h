@@ -14,7 +14,7 @@
 #include "ir/facts.h"
 #include "ops/expr.h"
 #include "rewrite/known_nodes.h"
-#include "rewrite/rules.h"
+#include "rewrite/rule_set.h"
 #include "rewrite/uses.h"
 
 namespace rlx {
@@ -40,7 +40,7 @@ class Workspace {
  private:
   struct State {  // of a node
     size_t hash = 0;
-    uint32_t position = 0;  // its place in the order: that of the anchor that it came for
+    uint32_t position = 0;  // in the order: that of the anchor for which it was made
     uint32_t pins = 0;      // reasons to live without users: leaves, effects, graph outputs
     bool live = false, known = false, queued = false;
     uint8_t improved = 0;  // how often its facts have been found again
@@ -49,14 +49,14 @@ class Workspace {
     std::vector<const Rule*> rules;
     bool is_known = false;
   };
-  struct Place {
+  struct Queued {
     uint32_t position, node;
-    bool operator>(const Place& other) const {
+    bool operator>(const Queued& other) const {
       return position != other.position ? position > other.position : node > other.node;
     }
   };
   using Replacement = std::pair<Value, Value>;  // old, new
-  using Queue = std::priority_queue<Place, std::vector<Place>, std::greater<>>;
+  using Queue = std::priority_queue<Queued, std::vector<Queued>, std::greater<>>;
 
   // Building nodes, for the Builder that rules use.
   static Result<std::vector<Value>> add_hook(void* self, const OpInfo& info, std::span<const Value> in, Attrs attrs,

@@ -11,7 +11,7 @@ static Pattern gelu(const Pattern& x, const char* approx) {
 }
 
 void add_activation_rules(RuleSet& rules) {
-  Pattern x = any(), k = scalar();
+  Pattern x = any(), k = splat();
   // x * sigmoid(x) -> silu(x); x * sigmoid(k * x) -> silu(x; beta = k)
   rules.add(exact, "silu", product({op(Op::kSigmoid, {x}), x}), op(Op::kSilu, {x}));
   rules.add(close, "silu_beta", product({op(Op::kSigmoid, {x * k}), x}), [=](const Match& m) {

@@ -159,7 +159,7 @@ static void add_logical_rules(RuleSet& rules) {
       return y.dtype() == DType::kBool;
     });
   };
-  rules.add(exact, "logical_identity", std::vector{Op::kBitAnd, Op::kBitOr}, logical_identity);
+  rules.add(exact, "logical_identity", {Op::kBitAnd, Op::kBitOr}, logical_identity);
   // not(not(x)) -> x
   rules.add(exact, "double_not", negation(negation(x)), x);
   // not(a < b) -> b <= a; not(a <= b) -> b < a
@@ -169,7 +169,7 @@ static void add_logical_rules(RuleSet& rules) {
   // where(not c, a, b) -> where(c, b, a)
   rules.add(exact, "where_condition", op(Op::kWhere, {negation(c), a, b}), op(Op::kWhere, {c, b, a}));
   // where(true, a, b) -> a; where(false, a, b) -> b
-  Pattern chosen = scalar();
+  Pattern chosen = splat();
   rules.add(exact, "where_condition", op(Op::kWhere, {chosen, a, b}),
             [=](const Match& m) { return broadcast_to(m.number(chosen) != 0 ? m[a] : m[b], m.anchor().dims()); });
 }
@@ -190,15 +190,13 @@ void add_arithmetic_rules(RuleSet& rules) {
   rules.add(exact, "times_one", either({x * exactly(1), x / exactly(1)}), x);
   rules.add(fast, "plus_zero", either({x + exactly(0), x + exactly(-0.0)}), x);
   rules.add(exact, "neg_neg", neg(neg(a)), a);
-  rules.add(exact, "cast_to_itself", std::vector{Op::kCast}, cast_to_itself);
-  rules.add(exact, "divide_by_power_of_two", std::vector{Op::kDiv},
-            [](const Match& m) { return divide_by_constant(m, exact); });
-  rules.add(close, "divide_by_constant", std::vector{Op::kDiv},
-            [](const Match& m) { return divide_by_constant(m, close); });
+  rules.add(exact, "cast_to_itself", {Op::kCast}, cast_to_itself);
+  rules.add(exact, "divide_by_power_of_two", {Op::kDiv}, [](const Match& m) { return divide_by_constant(m, exact); });
+  rules.add(close, "divide_by_constant", {Op::kDiv}, [](const Match& m) { return divide_by_constant(m, close); });
   rules.add(close, "divide_by_root", a / sqrt(v).shared(),
             [=](const Match& m) { return divide_by_root(m, m[a], m[v]); });
-  rules.add(exact, "subtract_constant", std::vector{Op::kSub}, subtract_constant);
-  rules.add(exact, "scalar_out_of_view", std::vector{Op::kReshape, Op::kTranspose}, scalar_out_of_view);
+  rules.add(exact, "subtract_constant", {Op::kSub}, subtract_constant);
+  rules.add(exact, "scalar_out_of_view", {Op::kReshape, Op::kTranspose}, scalar_out_of_view);
   add_power_rules(rules);
   add_logical_rules(rules);
   add_softmax_rules(rules);

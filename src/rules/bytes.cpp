@@ -9,10 +9,6 @@ using namespace patterns;
 constexpr int64_t kNumbersOfByte = 256;
 constexpr int64_t kLeastNumbers = 1024;  // fewer cost less than the table
 
-static bool is_one_number(Expr x) {
-  return element_count(x.dims()).is(1);
-}
-
 static bool are_few(Expr x) {
   Dim count = element_count(x.dims());
   return count.is_literal() && count.literal() < kLeastNumbers;
@@ -27,12 +23,12 @@ class ByteFunction {
 
   Expr numbers() const { return numbers_; }  // of 8 bits
 
-  // Whether the operands of a node are numbers, or functions of the 8-bit numbers, or these themselves.
-  bool holds_inputs(Expr x, int depth = 0) {
+  // Takes the operands of a node, if each is a number, or the 8-bit numbers, or a function of them.
+  bool take_inputs(Expr x, int depth = 0) {
     const Node& node = m_.node(x);
     if (node.out.size() != 1 || !m_.has_shape(x) || depth > kDeepest) return false;
     for (size_t i = 0; i < node.in.size(); i++)
-      if (present(node.in[i]) && !holds(m_.input(x, i), depth)) return false;
+      if (present(node.in[i]) && !take_value(m_.input(x, i), depth)) return false;
     return true;
   }
 
@@ -50,14 +46,14 @@ class ByteFunction {
   }
 
  private:
-  bool holds(Expr x, int depth) {
+  bool take_value(Expr x, int depth) {
     if (is_one_number(x)) return true;
     if (is_eight_bit(x.dtype())) {
       if (!numbers_) numbers_ = x;
       return numbers_.value() == x.value() && m_.has_shape(x);
     }
     bool is_by_element = m_.graph().info(m_.node(x)).is(kElementwise) || m_.is(x, Op::kDequantizeLinear);
-    return is_by_element && is_pure_and_known(x) && m_.take(x) && holds_inputs(x, depth + 1);
+    return is_by_element && is_pure_and_known(x) && m_.take(x) && take_inputs(x, depth + 1);
   }
   bool is_pure_and_known(Expr x) const {
     const OpInfo& info = m_.graph().info(m_.node(x));
@@ -84,7 +80,7 @@ static Expr table_of_bytes(const Match& m) {
   Expr y = m.anchor();
   ByteFunction function(m);
   if (!is_eight_bit(y.dtype()) || m.attrs().i64("block_size") > 0 || is_eight_bit(m.in(0).dtype())) return Expr();
-  if (!function.holds_inputs(y) || !function.numbers() || y.rank() == 0) return Expr();
+  if (!function.take_inputs(y) || !function.numbers() || y.rank() == 0) return Expr();
   if (m.is_resident(function.numbers())) return m.miss("the numbers are known before the run");
   if (are_few(y)) return m.miss("few numbers");
   Expr all = all_numbers(m, function.numbers());
@@ -115,9 +111,9 @@ static Expr quantized_parts(const Match& m) {
 }
 
 void add_byte_rules(RuleSet& rules) {
-  rules.add(exact, "byte_table", std::vector{Op::kQuantizeLinear}, table_of_bytes, ByteFunction::kDeepest + 1,
+  rules.add(exact, "byte_table", {Op::kQuantizeLinear}, table_of_bytes, ByteFunction::kDeepest + 1,
             {Op::kDequantizeLinear});
-  rules.add(exact, "quantized_parts", std::vector{Op::kQuantizeLinear}, quantized_parts, 2, {Op::kConcat});
+  rules.add(exact, "quantized_parts", {Op::kQuantizeLinear}, quantized_parts, 2, {Op::kConcat});
 }
 
 }  // namespace rlx

@@ -66,9 +66,9 @@ static Expr shifted_channels(const Match& m) {
 }
 
 void add_channel_rules(RuleSet& rules) {
-  rules.add(close, "batch_norm_of_params", std::vector{Op::kBatchNorm}, batch_norm_of_params);
-  rules.add(close, "scaled_channels", std::vector{Op::kMul}, scaled_channels);
-  rules.add(close, "shifted_channels", std::vector{Op::kAdd}, shifted_channels);
+  rules.add(close, "batch_norm_of_params", {Op::kBatchNorm}, batch_norm_of_params);
+  rules.add(close, "scaled_channels", {Op::kMul}, scaled_channels);
+  rules.add(close, "shifted_channels", {Op::kAdd}, shifted_channels);
 }
 
 }  // namespace rlx

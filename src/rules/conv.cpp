@@ -102,10 +102,10 @@ static Expr conv_of_transposed(const Match& m) {
 
 void add_conv_rules(RuleSet& rules) {
   Pattern x = any(), w = any(), b = resident(), conv = op(Op::kConv, {x, w});
-  rules.add(close, "conv_of_patches", std::vector{Op::kConv}, conv_of_patches);
-  rules.add(exact, "conv_of_transposed", std::vector{Op::kConvTranspose}, conv_of_transposed);
+  rules.add(close, "conv_of_patches", {Op::kConv}, conv_of_patches);
+  rules.add(exact, "conv_of_transposed", {Op::kConvTranspose}, conv_of_transposed);
   rules.add(exact, "conv_bias", conv + b, [=](const Match& m) { return conv_with_bias(m, m[conv], m[b]); });
-  rules.add(exact, "conv_residual", std::vector{Op::kAdd}, conv_with_residual);
+  rules.add(exact, "conv_residual", {Op::kAdd}, conv_with_residual);
   rules.add(exact, "conv_act", ending_ops(), ended_conv);
 }
 

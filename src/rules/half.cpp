@@ -94,7 +94,7 @@ static std::vector<Op> with_f32_beside_halves() {
 }
 
 void add_half_rules(RuleSet& rules) {
-  rules.add(exact, "narrow", std::vector{Op::kCast}, narrow);
+  rules.add(exact, "narrow", {Op::kCast}, narrow);
   rules.add(close, "beside_halves", with_f32_beside_halves(),
             [](const Match& m) { return without_casts_beside(m, Undone::kNarrowing); });
   rules.add(exact, "widened_beside_halves", with_f32_beside_halves(),

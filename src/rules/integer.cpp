@@ -32,10 +32,6 @@ static std::optional<Centred> centred(const Match& m, Expr x) {
   return std::nullopt;
 }
 
-static bool is_one_number(Expr x) {
-  return element_count(x.dims()).is(1);
-}
-
 // A scalar, or a vector with one number per column; absent if x is neither.
 static Expr by_column(Expr x, const Dim& columns) {
   if (is_one_number(x)) return reshape(x, {});
@@ -276,13 +272,13 @@ static Expr quantised_again(const Match& m) {
 }
 
 void add_integer_rules(RuleSet& rules) {
-  rules.add(exact, "integer_matmul", std::vector{Op::kMatmul}, product_of_integers, 2, {Op::kCast});
-  rules.add(close, "integer_matmul_scaled", std::vector{Op::kMatmul}, product_of_scaled, 2, {Op::kDequantizeLinear});
-  rules.add(exact, "integer_conv", std::vector{Op::kConv}, conv_of_integers, 2);
-  rules.add(close, "integer_conv_scaled", std::vector{Op::kConv}, conv_of_scaled, 2, {Op::kDequantizeLinear});
+  rules.add(exact, "integer_matmul", {Op::kMatmul}, product_of_integers, 2, {Op::kCast});
+  rules.add(close, "integer_matmul_scaled", {Op::kMatmul}, product_of_scaled, 2, {Op::kDequantizeLinear});
+  rules.add(exact, "integer_conv", {Op::kConv}, conv_of_integers, 2);
+  rules.add(close, "integer_conv_scaled", {Op::kConv}, conv_of_scaled, 2, {Op::kDequantizeLinear});
   add_rules_after_products(rules);
-  rules.add(exact, "quantised_again", std::vector{Op::kQuantizeLinear}, quantised_again, 3, {Op::kDequantizeLinear});
-  rules.add(exact, "quantized_pair", std::vector{Op::kQuantizeLinear}, pair_of_quantised, 2, {Op::kDequantizeLinear});
+  rules.add(exact, "quantised_again", {Op::kQuantizeLinear}, quantised_again, 3, {Op::kDequantizeLinear});
+  rules.add(exact, "quantized_pair", {Op::kQuantizeLinear}, pair_of_quantised, 2, {Op::kDequantizeLinear});
 }
 
 }  // namespace rlx

@@ -55,7 +55,7 @@ void add_linear_rules(RuleSet& rules) {
   Pattern any_linear = op(Op::kLinear, {rows});
   Pattern bare = op(Op::kLinear, {x, w}).where("without a bias", is_bare);
   Pattern transposed = op(Op::kTranspose, {bare});
-  rules.add(exact, "linear", std::vector{Op::kMatmul}, product_with_weight);
+  rules.add(exact, "linear", {Op::kMatmul}, product_with_weight);
   rules.add(exact, "linear_rows", op(Op::kReshape, {any_linear}),
             [=](const Match& m) { return linear_of_rows(m, m[any_linear], m[x]); });
   rules.add(exact, "linear_bias", bare + b, [=](const Match& m) { return linear_with_bias(m, m[bare], m[b]); });

@@ -103,7 +103,7 @@ static Expr residual_norm(const Match& m, Op fused) {
 
 void add_norm_rules(RuleSet& rules) {
   // If x is a half, any part of the formula may be in f32, between casts.
-  Pattern x = any(), eps = scalar();
+  Pattern x = any(), eps = splat();
   auto mean_of_square = [](const Pattern& x) { return mean(maybe_cast(x * x)); };
   auto inverse_root = [&](const Pattern& x) { return op(Op::kRsqrt, {maybe_cast(maybe_cast(x) + eps)}).shared(); };
   Pattern mu = mean(maybe_cast(x)).shared(), centred = x - maybe_cast(mu);
@@ -115,9 +115,9 @@ void add_norm_rules(RuleSet& rules) {
             [=](const Match& m) { return bare_rms_norm(m, x, mean_square, inv_rms, eps); });
   const std::vector norms{Op::kLayerNorm, Op::kRmsNorm};
   rules.add(
-      close, "norm_gamma", std::vector{Op::kMul}, [](const Match& m) { return absorb_parameter(m, 1); }, 3, norms);
+      close, "norm_gamma", {Op::kMul}, [](const Match& m) { return absorb_parameter(m, 1); }, 3, norms);
   rules.add(
-      close, "norm_beta", std::vector{Op::kAdd}, [](const Match& m) { return absorb_parameter(m, 2); }, 3, norms);
+      close, "norm_beta", {Op::kAdd}, [](const Match& m) { return absorb_parameter(m, 2); }, 3, norms);
 }
 
 // up * act(gate) -> gated_act(gate, up); act(g) * act(g) is relu2, not a gate
@@ -135,11 +135,11 @@ static Expr gated(const Match& m) {
 }
 
 void add_gate_rules(RuleSet& rules) {
-  rules.add(exact, "residual_layer_norm", std::vector{Op::kLayerNorm},
+  rules.add(exact, "residual_layer_norm", {Op::kLayerNorm},
             [](const Match& m) { return residual_norm(m, Op::kResidualLayerNorm); });
-  rules.add(exact, "residual_rms_norm", std::vector{Op::kRmsNorm},
+  rules.add(exact, "residual_rms_norm", {Op::kRmsNorm},
             [](const Match& m) { return residual_norm(m, Op::kResidualRmsNorm); });
-  rules.add(exact, "gated_act", std::vector{Op::kMul}, gated);
+  rules.add(exact, "gated_act", {Op::kMul}, gated);
 }
 
 }  // namespace rlx

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ops/act.h"
-#include "rewrite/rules.h"
+#include "rewrite/rule_set.h"
 
 namespace rlx {
 

@@ -14,7 +14,7 @@ namespace {
 enum class Style { kHalf, kInterleaved };  // element i goes with i + R/2, or with its neighbour
 
 bool is_last(Expr x, int64_t axis) {
-  return axis == -1 || axis == static_cast<int64_t>(x.rank()) - 1;
+  return axis == static_cast<int64_t>(x.rank()) - 1;
 }
 
 // ---- tables ----
@@ -79,7 +79,7 @@ Expr half_table(const Match& m, Expr table, Style style) {
     return reshape(half, dims);
   }
   if (node.op == Op::kGather && x.rank() > 1 && node.attrs.i64("axis") == 0) return over_half(m, table, 0, style);
-  if (node.op == Op::kSlice && node.attrs.has("axes") && node.attrs.i64s("axes").size() == 1)
+  if (node.op == Op::kSlice && node.attrs.i64s("axes").size() == 1)
     return is_last(table, node.attrs.i64s("axes")[0]) ? Expr() : over_half(m, table, 0, style);
   if (node.op == Op::kMul)
     for (size_t i = 0; i < 2; i++)

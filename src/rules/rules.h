@@ -2,14 +2,14 @@
 // The written rules, by subject: each family's file adds its own to a set.
 #pragma once
 
-#include "rewrite/rules.h"
+#include "rewrite/rule_set.h"
 
 namespace rlx {
 
 // Run by `canonicalize`: equal meanings get one form.
 void add_view_rules(RuleSet& rules);        // reshape, transpose, slice, broadcast, concat
 void add_arithmetic_rules(RuleSet& rules);  // constants, powers, roots, comparisons, softmax
-void add_mask_rules(RuleSet& rules);        // comparisons of positions, index tricks that are slices
+void add_position_rules(RuleSet& rules);    // comparisons of positions, index tricks that are slices
 
 // Run by `fuse`, in the order of its stages (passes/fuse.cpp): composites.
 void add_activation_rules(RuleSet& rules);
@@ -33,7 +33,7 @@ void add_scalar_chain_rules(RuleSet& rules);      // (x * c1) * c2: run by `simp
 
 // All of them, for tests: each rule must fire in a golden.
 inline constexpr RuleSet::Family kRuleFamilies[] = {
-    add_view_rules,    add_arithmetic_rules,    add_mask_rules,      add_activation_rules,
+    add_view_rules,    add_arithmetic_rules,    add_position_rules,  add_activation_rules,
     add_derived_rules, add_small_derived_rules, add_norm_rules,      add_half_rules,
     add_rope_rules,    add_score_rules,         add_attention_rules, add_attention_layout_rules,
     add_linear_rules,  add_conv_rules,          add_channel_rules,   add_integer_rules,

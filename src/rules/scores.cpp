@@ -317,14 +317,14 @@ Expr chosen_scores(const Match& m) {
 }  // namespace
 
 void add_score_rules(RuleSet& rules) {
-  rules.add(close, "scores_of_product", std::vector{Op::kMatmul}, scores_of_product);
-  rules.add(close, "scores_scaled", std::vector{Op::kMul}, scaled);
-  rules.add(close, "scores_scaled_by_heads", std::vector{Op::kMul, Op::kDiv}, scaled_by_heads);
-  rules.add(close, "scores_softcapped", std::vector{Op::kMul}, softcapped);
-  rules.add(close, "scores_plus", std::vector{Op::kAdd}, summed, 5, {Op::kScores});
-  rules.add(close, "scores_where", std::vector{Op::kWhere}, chosen_scores);
-  rules.add(close, "scores_cast", std::vector{Op::kCast}, converted);
-  rules.add(close, "scores_regrouped", std::vector{Op::kReshape}, with_batch_regrouped);
+  rules.add(close, "scores_of_product", {Op::kMatmul}, scores_of_product);
+  rules.add(close, "scores_scaled", {Op::kMul}, scaled);
+  rules.add(close, "scores_scaled_by_heads", {Op::kMul, Op::kDiv}, scaled_by_heads);
+  rules.add(close, "scores_softcapped", {Op::kMul}, softcapped);
+  rules.add(close, "scores_plus", {Op::kAdd}, summed, 5, {Op::kScores});
+  rules.add(close, "scores_where", {Op::kWhere}, chosen_scores);
+  rules.add(close, "scores_cast", {Op::kCast}, converted);
+  rules.add(close, "scores_regrouped", {Op::kReshape}, with_batch_regrouped);
 }
 
 }  // namespace rlx

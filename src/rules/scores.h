@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "rewrite/rules.h"
+#include "rewrite/rule_set.h"
 
 namespace rlx {
 

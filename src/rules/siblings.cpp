@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges products of one left operand into one product with their weights side by side, and slices of it. This is
-// exact: no sum changes its order.
+// Products of one left operand become slices of one product, whose weights are theirs side by side. This is exact: no
+// sum changes its order. A gate of two such slices becomes glu.
 #include <algorithm>
 
 #include "rules/columns.h"
@@ -58,7 +58,7 @@ static Expr merge_products(const Match& m) {
 }
 
 void add_sibling_rules(RuleSet& rules) {
-  rules.add(exact, "merge_products", std::vector{Op::kLinear}, merge_products);
+  rules.add(exact, "merge_products", {Op::kLinear}, merge_products);
   // gated_act(one half of x, the other half) -> glu(x)
   Pattern x = any();
   auto add_glu = [&](Half gate, Half up) {

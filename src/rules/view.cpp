@@ -106,14 +106,9 @@ static Expr slice_before_reshape(const Match& m, Expr x) {
 
 // The result of broadcasting; nullopt unless each pair of dims is equal or has a literal 1.
 static std::optional<std::vector<Dim>> certain_broadcast(std::span<const Dim> a, std::span<const Dim> b) {
-  size_t rank = std::max(a.size(), b.size());
-  std::vector<Dim> dims(rank);
-  for (size_t i = 0; i < rank; i++) {
-    Dim x = i < a.size() ? a[a.size() - 1 - i] : Dim(1), y = i < b.size() ? b[b.size() - 1 - i] : Dim(1);
-    if (!(x == y) && !x.is(1) && !y.is(1)) return std::nullopt;
-    dims[rank - 1 - i] = x.is(1) ? y : x;
-  }
-  return dims;
+  auto disagree = [](const Dim&, const Dim&) -> Result<Dim> { return Status(Code::kShape, "sizes that may differ"); };
+  auto dims = broadcast(a, b, disagree);
+  return dims.ok() ? std::optional(*std::move(dims)) : std::nullopt;
 }
 
 // op(broadcast_to(a), b) -> op(a, b), and a broadcast of the result if that has another shape
@@ -141,17 +136,16 @@ void add_view_rules(RuleSet& rules) {
   // reshape(reshape(x)) -> reshape(x), or x where that is its shape
   rules.add(exact, "reshape_once", op(Op::kReshape, {through_views(x, any_reshape)}),
             [=](const Match& m) { return m.has_shape(m[x]) ? m[x] : reshape(m[x], m.anchor().dims()); });
-  rules.add(exact, "transpose_once", std::vector{Op::kTranspose}, normal_transpose);
+  rules.add(exact, "transpose_once", {Op::kTranspose}, normal_transpose);
   // transpose(reshape(x)) -> reshape(transpose(x)) where the reshape only merges axes
   rules.add(exact, "transpose_before_merge", op(Op::kTranspose, {op(Op::kReshape, {x})}),
             [=](const Match& m) { return transpose_before_merge(m, m[x]); });
-  rules.add(exact, "full_slice", std::vector{Op::kSlice}, full_slice);
-  rules.add(exact, "slice_bounds", std::vector{Op::kSlice}, normal_slice);
+  rules.add(exact, "full_slice", {Op::kSlice}, full_slice);
+  rules.add(exact, "slice_bounds", {Op::kSlice}, normal_slice);
   // slice(reshape(x)) -> reshape(slice(x)) where the reshape only adds and drops 1-dims
   rules.add(exact, "slice_before_reshape", op(Op::kSlice, {op(Op::kReshape, {x})}),
             [=](const Match& m) { return slice_before_reshape(m, m[x]); });
-  rules.add(exact, "concat_of_one", std::vector{Op::kConcat},
-            [](const Match& m) { return m.in(1) ? Expr() : m.in(0); });
+  rules.add(exact, "concat_of_one", {Op::kConcat}, [](const Match& m) { return m.in(1) ? Expr() : m.in(0); });
   // broadcast_to(broadcast_to(x)) -> broadcast_to(x), or x where that is its shape
   rules.add(exact, "broadcast_once", op(Op::kBroadcastTo, {through_views(x, any_broadcast)}),
             [=](const Match& m) { return m.has_shape(m[x]) ? m[x] : broadcast_to(m[x], m.anchor().dims()); });

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/allocator.h"
+#include "base/host.h"
 #include "base/kept_memory.h"
 #include "base/os/thread_pool.h"
 #include "base/tensor.h"

@@ -52,7 +52,7 @@ void HostSide::find_extents(const Segment& segment, const RunArgs& args) {
   out_.clear();
   auto is_far = [&](const Access& it) { return it.dtype != DType::kNone && !args.bases.values[it.base].host; };
   auto buffer_of = [&](const Access& it) {
-    return it.base == kArenaBase && it.buffer != UINT32_MAX ? &plan_.buffers[it.buffer] : nullptr;
+    return it.base == kArenaBase && it.buffer != Access::kNoBuffer ? &plan_.buffers[it.buffer] : nullptr;
   };
   auto is_made_here = [&](const Access& it) { return buffer_of(it) && buffer_of(it)->first >= segment.first; };
   auto dies_here = [&](const Access& it) { return buffer_of(it) && buffer_of(it)->last < segment.last; };

@@ -9,7 +9,7 @@
 
 #include "backends/far/far.h"
 #include "generate.h"
-#include "rewrite/rules.h"
+#include "rewrite/rule_set.h"
 #include "runtime/env.h"
 
 namespace rlx::test {

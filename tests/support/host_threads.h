@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/allocator.h"
+#include "base/host.h"
 
 namespace rlx::test {
 

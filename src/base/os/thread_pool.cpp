@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "base/exception.h"
-#include "base/os/signal.h"
+#include "base/os/event_count.h"
 #include "base/os/topology.h"
 
 namespace rlx {
@@ -99,7 +99,7 @@ struct RunState {
   FirstException exception;
 
   uint32_t of_helpers = 0;  // chunks that helpers have taken, in all steps so far; only the caller uses it
-  Signal finished;          // counts the chunks that helpers have finished
+  EventCount finished;      // counts the chunks that helpers have finished
 };
 
 struct Worker {
@@ -107,7 +107,7 @@ struct Worker {
   int index = 0;
   pthread_t thread{};
   alignas(kApart) std::atomic<bool> is_asleep{false};
-  Signal wake;
+  EventCount wake;
 };
 
 // Which run a worker serves, and its index among the workers of that run.

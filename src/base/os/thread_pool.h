@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/allocator.h"
 #include "base/function_ref.h"
+#include "base/host.h"
 
 namespace rlx {
 

@@ -59,7 +59,7 @@ static std::optional<AttrValue> number_of(std::string_view word) {
   return value;
 }
 
-static std::optional<double> special_of(std::string_view word) {
+std::optional<double> special_number(std::string_view word) {
   if (word == "inf") return std::numeric_limits<double>::infinity();
   if (word == "-inf") return -std::numeric_limits<double>::infinity();
   if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
@@ -73,7 +73,7 @@ struct Item {
 
 static std::optional<double> number_of(const Item& item) {
   if (item.quoted) return std::nullopt;
-  if (auto special = special_of(item.text)) return special;
+  if (auto special = special_number(item.text)) return special;
   auto number = number_of(item.text);
   if (!number) return std::nullopt;
   auto* integer = std::get_if<int64_t>(&*number);
@@ -145,10 +145,10 @@ static std::string tight(const Dim& dim) {
   return text;
 }
 
-template <class T, class Body>
-static std::string joined(const std::vector<T>& items, Body body) {
+template <class T, class Fn>
+static std::string joined(const std::vector<T>& items, Fn fn) {
   std::string text = "[";
-  for (const T& item : items) text += (text.size() > 1 ? "," : "") + body(item);
+  for (const T& item : items) text += (text.size() > 1 ? "," : "") + fn(item);
   return text + "]";
 }
 

@@ -17,5 +17,6 @@ Result<AttrValue> scan_value(Scanner& in);
 std::string value_text(AttrKind kind, const AttrValue& value);  // of any kind but graph
 std::string free_text(const AttrValue& value);                  // that reads back as the same kind
 std::string number_text(double number);                         // shortest digits that read back equal
+std::optional<double> special_number(std::string_view word);    // inf, -inf, nan
 
 }  // namespace rlx::text

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "ir/text.h"
-#include "plan/packing.h"
+#include "plan/offsets.h"
 #include "plan/plan.h"
 #include "tests/unit/programs.h"
 
@@ -61,7 +61,7 @@ TEST(plan, residents_are_found_by_hash) {
   EXPECT_LT(seconds([&] { ASSERT_TRUE(make_plan(lowered, {}).ok()); }), 1);
 }
 
-TEST(plan, a_hundred_thousand_buffers_are_packed) {
+TEST(plan, a_hundred_thousand_buffers_get_offsets) {
   uint32_t state = 1;
   auto next = [&] { return state = state * 1664525u + 1013904223u, state >> 8; };
   for (bool long_lived : {false, true}) {
@@ -71,7 +71,7 @@ TEST(plan, a_hundred_thousand_buffers_are_packed) {
       buffers[i] = {static_cast<int64_t>(next() % 5000), i, i + length, 0};
     }
     int64_t total = 0;
-    EXPECT_LT(seconds([&] { total = pack(buffers); }), 5);
+    EXPECT_LT(seconds([&] { total = assign_offsets(buffers); }), 5);
     std::vector<size_t> sample;
     for (int i = 0; i < 1000; i++) sample.push_back(next() % buffers.size());
     for (size_t a : sample)

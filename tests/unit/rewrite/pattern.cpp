@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "ir/text.h"
-#include "rewrite/rules.h"
+#include "rewrite/rule_set.h"
 
 namespace rlx {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far above a change rules are tried again: as far as they look down, and no farther.
 #include "ir/text.h"
-#include "rewrite/rules.h"
+#include "rewrite/rule_set.h"
 #include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
 
@@ -42,12 +42,11 @@ TEST(reach, what_becomes_known_is_heard_all_the_way_up) {
     return broadcast_to(m.builder().scalar(DType::kI64, value), m.anchor().dims());
   };
   rules.add(
-      exact, "counts", std::vector{Op::kMin}, [](const Match& m) { return m.affine(m.in(0)) ? m.in(0) : Expr(); }, 1);
+      exact, "counts", {Op::kMin}, [](const Match& m) { return m.affine(m.in(0)) ? m.in(0) : Expr(); }, 1);
   rules.add(
-      exact, "known", std::vector{Op::kMax}, [=](const Match& m) { return m.take(m.in(0)) ? number(m, 1) : Expr(); },
-      1);
+      exact, "known", {Op::kMax}, [=](const Match& m) { return m.take(m.in(0)) ? number(m, 1) : Expr(); }, 1);
   rules.add(
-      exact, "frees", std::vector{Op::kRem}, [=](const Match& m) { return number(m, 2); }, 1);
+      exact, "frees", {Op::kRem}, [=](const Match& m) { return number(m, 2); }, 1);
   auto graph = rewrite(*parse(R"(graph {
     x = input i64[2]
     five = constant i64[] {5}
@@ -74,7 +73,7 @@ TEST(reach, a_lost_use_is_seen_as_far_up_as_rules_look) {
   RuleSet rules;
   Pattern x = any();
   rules.add(
-      exact, "counts", std::vector{Op::kNeg},
+      exact, "counts", {Op::kNeg},
       [&](const Match&) {
         tried++;
         return Expr();

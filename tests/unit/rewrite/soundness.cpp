@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs on which rules once changed what is computed: each compiled for the CPU, run, and compared with the typed
-// interpreter. What a rule may assume is written in rewrite/rules.h.
+// interpreter. What a rule may assume is written in rewrite/rule_set.h.
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "ir/text.h"
 #include "ops/interpret.h"
-#include "rewrite/rules.h"
+#include "rewrite/rule_set.h"
 #include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
 
@@ -231,7 +231,7 @@ TEST(rewrite_soundness, rules_that_make_more_and_more_come_to_an_end) {
 // these.
 TEST(rewrite_soundness, a_replacement_reads_what_it_was_made_of) {
   RuleSet rules;
-  rules.add(exact, "two", std::vector{Op::kExp}, [](const Match& m) {
+  rules.add(exact, "two", {Op::kExp}, [](const Match& m) {
     Expr b = m.in(0), made = unary(Op::kTanh, b);
     m.offer(b.value(), unary(Op::kSin, m.input(b, 0)));
     return made;
@@ -257,7 +257,7 @@ TEST(rewrite_soundness, a_replacement_reads_what_it_was_made_of) {
 TEST(rewrite_soundness, a_rule_finds_a_node_by_other_attributes) {
   RuleSet rules;
   size_t nodes = 0;
-  rules.add(exact, "spelled", std::vector{Op::kExp}, [&](const Match& m) {
+  rules.add(exact, "spelled", {Op::kExp}, [&](const Match& m) {
     nodes = m.graph().nodes().size();
     m.builder().op(Op::kSoftmax, {m.in(0)}, {{"axis", int64_t{-1}}});
     nodes = m.graph().nodes().size() - nodes;

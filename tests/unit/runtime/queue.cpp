@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "base/os/signal.h"
+#include "base/os/event_count.h"
 #include "device/cancel.h"
 #include "runtime/queue.h"
 #include "tests/unit/programs.h"

@@ -34,12 +34,13 @@ bool spin_until(SpinClock::time_point end, Done done) {
   return false;
 }
 
-// A counter that others raise. A waiter passes the last count that it saw, so it misses no raise.
-class Signal {
+// An event count. One side raises it after it has changed something; the other reads the count, looks for the change,
+// and if there is none waits for another count. So it misses no raise.
+class EventCount {
  public:
   uint32_t now() const { return count_.load(std::memory_order_seq_cst); }
   void raise(uint32_t by = 1);                      // wakes all that wait
-  void wait(uint32_t seen, int spin_microseconds);  // 0: sleeps at once
+  void wait(uint32_t seen, int spin_microseconds);  // until the count is another one; 0: sleeps at once
 
  private:
   alignas(64) std::atomic<uint32_t> count_{0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/allocator.h"
+#include "base/host.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ struct Ledger {
   HostServices services() { return {.user = this, .alloc = alloc, .dealloc = dealloc}; }
 };
 
-TEST(allocator, aligns_and_counts) {
+TEST(host, aligns_and_counts) {
   auto host = Host::library();
   for (size_t bytes : {size_t{0}, size_t{1}, size_t{63}, size_t{5} << 20}) {
     for (size_t align : {size_t{8}, size_t{64}, size_t{4096}}) {
@@ -55,7 +55,7 @@ TEST(allocator, aligns_and_counts) {
   EXPECT_EQ(host->counts(MemoryKind::kTensor).allocations, 0);
 }
 
-TEST(allocator, the_host_gets_back_what_it_gave) {
+TEST(host, the_host_gets_back_what_it_gave) {
   Ledger ledger;
   {
     auto host = Host::make(ledger.services()).value();
@@ -73,7 +73,7 @@ TEST(allocator, the_host_gets_back_what_it_gave) {
   EXPECT_EQ(ledger.taken[1].size, 128u);  // never 0: what malloc(0) gives differs between hosts
 }
 
-TEST(allocator, a_host_that_fails_is_a_status) {
+TEST(host, a_host_that_fails_is_a_status) {
   Ledger ledger;
   auto host = Host::make(ledger.services()).value();
   EXPECT_EQ(HostMemory::allocate(host, SIZE_MAX - 8, MemoryKind::kTensor).status().code(), Code::kNoMemory);
@@ -86,7 +86,7 @@ TEST(allocator, a_host_that_fails_is_a_status) {
   EXPECT_EQ(host->counts(MemoryKind::kTensor).bytes, 0);
 }
 
-TEST(allocator, half_a_service_is_refused) {
+TEST(host, half_a_service_is_refused) {
   Ledger ledger;
   HostServices services = ledger.services();
   services.dealloc = nullptr;
@@ -95,7 +95,7 @@ TEST(allocator, half_a_service_is_refused) {
   EXPECT_EQ(Host::make(services).status().code(), Code::kInvalidArgument);
 }
 
-TEST(allocator, an_unknown_log_level_is_refused) {
+TEST(host, an_unknown_log_level_is_refused) {
   for (int32_t level : {0, 5}) EXPECT_TRUE(Host::make({.log_level = level}).ok()) << level;
   for (int32_t level : {-1, 6, 77}) {
     Status status = Host::make({.log_level = level}).status();
@@ -104,7 +104,7 @@ TEST(allocator, an_unknown_log_level_is_refused) {
   }
 }
 
-TEST(allocator, the_log_level_is_the_least_severe_that_passes) {
+TEST(host, the_log_level_is_the_least_severe_that_passes) {
   std::string text;
   HostServices services = {.log_level = 3, .user = &text};
   services.log = [](void* user, int32_t level, const char* category, const char* message) {
@@ -121,7 +121,7 @@ TEST(allocator, the_log_level_is_the_least_severe_that_passes) {
   EXPECT_EQ(made, 1);
 }
 
-TEST(allocator, progress_goes_on_stops_or_fails_as_the_host_answers) {
+TEST(host, progress_goes_on_stops_or_fails_as_the_host_answers) {
   static int32_t answer;
   HostServices services;
   EXPECT_TRUE(Host::library()->progress("work", 0.5).ok());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packer and the planner: buffers alive together never overlap, at any sizes up to the upper ones.
-#include "plan/packing.h"
+// Offsets and the planner: buffers alive together never overlap, at any sizes up to the upper ones.
+#include "plan/offsets.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ static bool overlap(int64_t a, int64_t a_bytes, int64_t b, int64_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
 }
 
-TEST(packing, buffers_alive_together_never_overlap) {
+TEST(offsets, buffers_alive_together_never_overlap) {
   std::mt19937 random(7);
   for (int round = 0; round < 300; round++) {
     std::vector<Lifetime> buffers(random() % 60);
@@ -25,7 +25,7 @@ TEST(packing, buffers_alive_together_never_overlap) {
       buffer.first = random() % 40;
       buffer.last = buffer.first + random() % 10;
     }
-    int64_t total = pack(buffers), most = 0;
+    int64_t total = assign_offsets(buffers), most = 0;
     for (size_t i = 0; i < buffers.size(); i++) {
       EXPECT_EQ(buffers[i].offset % kPlanAlignment, 0);
       EXPECT_LE(buffers[i].offset + buffers[i].bytes, total);
@@ -58,7 +58,7 @@ static void expect_inside(const Plan& plan, const Access& access, const SymbolLo
   EXPECT_LE((last + 1) * element_bytes(access.dtype), plan.buffers[access.buffer].bytes);
 }
 
-TEST(packing, a_plan_holds_every_size_up_to_the_upper_ones) {
+TEST(offsets, a_plan_holds_every_size_up_to_the_upper_ones) {
   Encoder encoder;
   auto env = env_with(1);
   auto program = *Program::compile(env, encoder.graph, encoder.weights, nullptr, {});

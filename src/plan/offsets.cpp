@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/packing.h"
+#include "plan/offsets.h"
 
 #include <algorithm>
 #include <bit>
@@ -67,11 +67,11 @@ class Alive {
     int64_t top_here = 0, top_below = 0;
   };
 
-  template <class Body>
-  void each_part(const Lifetime& buffer, Body&& body) const {
+  template <class Visit>
+  void each_part(const Lifetime& buffer, Visit&& visit) const {
     for (size_t a = buffer.first + leaves_, b = size_t{buffer.last} + 1 + leaves_; a < b; a /= 2, b /= 2) {
-      if (a & 1) body(a++);
-      if (b & 1) body(--b);
+      if (a & 1) visit(a++);
+      if (b & 1) visit(--b);
     }
   }
 
@@ -95,7 +95,7 @@ int64_t lowest_gap(std::span<const Lifetime> buffers, std::vector<uint32_t>& oth
 
 }  // namespace
 
-int64_t pack(std::span<Lifetime> buffers) {
+int64_t assign_offsets(std::span<Lifetime> buffers) {
   uint32_t steps = 1;
   for (const Lifetime& buffer : buffers) steps = std::max(steps, buffer.last + 2);
   std::vector<uint32_t> order(buffers.size()), others;
@@ -103,7 +103,7 @@ int64_t pack(std::span<Lifetime> buffers) {
   std::stable_sort(order.begin(), order.end(),
                    [&](uint32_t a, uint32_t b) { return buffers[a].bytes > buffers[b].bytes; });
   Alive placed(buffers, steps);
-  size_t budget = kPackingBudget + 64 * buffers.size();
+  size_t budget = kPairBudget + 64 * buffers.size();
   int64_t total = 0;
   for (uint32_t index : order) {
     Lifetime& buffer = buffers[index];

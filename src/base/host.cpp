@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host services and the library's own allocator. Large buffers get huge pages: without them a matrix product that
 // streams weights spends its time on TLB misses.
-#include "base/allocator.h"
+#include "base/host.h"
 
 #include <sys/mman.h>
 

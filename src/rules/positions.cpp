@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules about positions. The result of a comparison may follow from sizes: exporters write "no mask" as iota >= 0. A
-// gather whose indices count up along axes is a slice. A position out of range would fail the run, so a guard may fail
-// it instead; if a size is 0 and nothing is indexed, the guard holds.
+// Rules about integers that depend on sizes and positions only. The result of their comparison may be known: exporters
+// write "no mask" as iota >= 0. A gather whose indices count up along axes is a slice. A position out of range would
+// fail the run, so a guard may fail it instead. If a size is 0 and nothing is indexed, the guard holds.
 #include <algorithm>
 
 #include "rules/rules.h"
@@ -183,10 +183,10 @@ static Expr gather_nd_of_positions(const Match& m) {
   return picked(m, x, 0, picks, std::span(index.dims()).first(index.rank() - 1));
 }
 
-void add_mask_rules(RuleSet& rules) {
-  rules.add(exact, "decided_comparison", std::vector{Op::kLt, Op::kLe}, decided_comparison);
-  rules.add(exact, "gather_of_positions", std::vector{Op::kGather}, gather_of_positions);
-  rules.add(exact, "gather_nd_of_positions", std::vector{Op::kGatherNd}, gather_nd_of_positions);
+void add_position_rules(RuleSet& rules) {
+  rules.add(exact, "decided_comparison", {Op::kLt, Op::kLe}, decided_comparison);
+  rules.add(exact, "gather_of_positions", {Op::kGather}, gather_of_positions);
+  rules.add(exact, "gather_nd_of_positions", {Op::kGatherNd}, gather_nd_of_positions);
 }
 
 }  // namespace rlx

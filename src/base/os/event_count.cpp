@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signal over futex(2). A wake-up is never lost. A waiter sets an atomic before it sleeps; the waker reads that atomic
-// after its own store; and the kernel compares the count again before it puts a thread to sleep.
-#include "base/os/signal.h"
+// EventCount over futex(2). A wake-up is never lost. A waiter sets an atomic before it sleeps; the waker reads that
+// atomic after its own store; and the kernel compares the count again before it puts a thread to sleep.
+#include "base/os/event_count.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -11,13 +11,13 @@
 
 namespace rlx {
 
-void Signal::raise(uint32_t by) {
+void EventCount::raise(uint32_t by) {
   count_.fetch_add(by, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) > 0)
     syscall(SYS_futex, &count_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-void Signal::wait(uint32_t seen, int spin_microseconds) {
+void EventCount::wait(uint32_t seen, int spin_microseconds) {
   auto raised = [&] { return now() != seen; };
   if (spin_microseconds > 0) {
     if (spin_briefly(raised)) return;

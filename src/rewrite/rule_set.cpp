@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrite/rules.h"
+#include "rewrite/rule_set.h"
 
 #include <algorithm>
 
