@@ -115,7 +115,7 @@ void add_derived(RuleSet& rules, bool of_one_op) {
     if (!row.is(kFormula)) continue;
     Formula formula{row, std::vector<Pattern>(row.signature.in.size()), std::vector<Pattern>(row.attrs.size())};
     std::generate(formula.operands.begin(), formula.operands.end(), any);
-    std::generate(formula.attrs.begin(), formula.attrs.end(), scalar);
+    std::generate(formula.attrs.begin(), formula.attrs.end(), splat);
     for (bool all : {false, true}) {
       auto graph = written_out(row, all);
       if (!graph.ok()) continue;  // tests/unit/rules/derived.cpp fails then

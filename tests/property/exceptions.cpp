@@ -53,20 +53,41 @@ bool is_factor(Expr x) {
   return per_head || std::count_if(x.dims().begin(), x.dims().end(), is_long) <= 1;
 }
 
-// The size of the number nearest to 0 in either operand of the product that y is; 0 and NaN do not count.
-Expr least_factor(Expr y) {
+// The operands of the product that y is, behind casts, views and other factors, which this file has edited; none if it
+// is no product.
+std::array<Value, 2> factors_of_product(Expr y) {
   Builder& builder = y.builder();
-  const Node& product = builder.graph().node(behind_casts_and_views(builder.graph(), y.value()));
-  if (product.op != Op::kMatmul) return scalar_like(y, INFINITY);
-  Value a = product.in[0], b = product.in[1];  // nodes move when some are added
-  auto least_of = [&](Value operand) {
-    Expr size = abs(builder.wrap(operand));
-    Axes all(size.rank());
-    std::iota(all.begin(), all.end(), 0);
-    Expr least = reduce(where(greater(size, 0.0), size, scalar_like(size, INFINITY)), "min", all, KeepDims::kNo);
-    return cast(least, y.dtype());
-  };
-  return minimum(least_of(a), least_of(b));
+  const Graph& graph = builder.graph();
+  for (Value at = y.value();;) {
+    at = behind_casts_and_views(graph, at);
+    const Node& node = graph.node(at);
+    if (node.op == Op::kMatmul) return {node.in[0], node.in[1]};
+    if (node.op == Op::kWhere) {  // of with_moved_factor
+      at = node.in[2];
+      continue;
+    }
+    bool is_scaled = node.op == Op::kMul || node.op == Op::kDiv;
+    if (is_scaled && is_factor(builder.wrap(node.in[1])))
+      at = node.in[0];
+    else if (node.op == Op::kMul && is_factor(builder.wrap(node.in[0])))
+      at = node.in[1];
+    else
+      return {kAbsent, kAbsent};
+  }
+}
+
+// The sizes of the numbers in an operand that are nearest to 0 and farthest from it; 0, NaN and infinity do not count.
+struct Magnitudes {
+  Expr least, most;
+};
+Magnitudes magnitudes_of(Expr operand, DType dtype) {
+  Expr size = abs(operand), infinity = scalar_like(size, INFINITY);
+  Expr counts = logical_and(greater(size, 0.0), less(size, infinity));
+  Axes all(size.rank());
+  std::iota(all.begin(), all.end(), 0);
+  Expr least = reduce(where(counts, size, infinity), "min", all, KeepDims::kNo);
+  Expr most = reduce(where(counts, size, scalar_like(size, 0)), "max", all, KeepDims::kNo);
+  return {cast(least, dtype), cast(most, dtype)};
 }
 
 // Of y * t, y / t, where t is such a factor: NaN where q * t or w * t, the operand that takes it, may be infinite; or
@@ -75,9 +96,16 @@ Expr with_moved_factor(const Node& node, std::span<const Expr> in) {
   Expr y = binary(node.op, in[0], in[1]);
   for (size_t i = node.op == Op::kDiv ? 1 : 0; i < 2; i++) {
     if (!is_factor(in[i])) continue;
-    Expr size = abs(node.op == Op::kDiv ? 1.0 / in[i] : in[i]), infinity = scalar_like(size, INFINITY);
-    Expr vanishes = less(size * least_factor(in[1 - i]), scalar_like(size, kLeastNormal));
-    Expr is_open = logical_or(equal(size, infinity), logical_and(vanishes, equal(abs(y), infinity)));
+    Expr size = abs(node.op == Op::kDiv ? 1.0 / in[i] : in[i]);
+    Expr is_open = equal(size, scalar_like(size, INFINITY));
+    for (Value operand : factors_of_product(in[1 - i])) {
+      if (!present(operand)) continue;
+      auto [least, most] = magnitudes_of(y.builder().wrap(operand), size.dtype());
+      Expr overflows = less_equal(scalar_like(size, 0x1p127), size * most);
+      Expr vanishes = less(size * least, scalar_like(size, kLeastNormal));
+      Expr is_infinite = equal(abs(y), scalar_like(y, INFINITY));
+      is_open = logical_or(is_open, logical_or(overflows, logical_and(vanishes, is_infinite)));
+    }
     y = where(is_open, scalar_like(y, NAN), y);
   }
   return y;

@@ -215,6 +215,40 @@ TEST(judge, knows_that_a_moved_factor_may_make_a_number_vanish_and_no_more) {
   }
 }
 
+// Or their numbers may be too large for f32, and infinity times another factor is NaN.
+TEST(judge, knows_that_a_moved_factor_may_make_a_number_infinite_and_no_more) {
+  auto graph = parse(R"(graph {
+    q = input f32[1,2,1]
+    k = input f32[1,1,2]
+    v = input f32[1,2,1]
+    t = param f32[1,1,1]
+    %3 = matmul(q, k)
+    %4 = constant f32[] {0}
+    %5 = mul(%3, %4)
+    %6 = mul(%5, t)
+    %7 = softmax(%6)
+    %8 = matmul(%7, v)
+    output y = %8
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  RandomGraph random = with_contents(1, std::move(*graph));
+  *random.params.at("t").as<float>() = -3e38f;
+  float *q = random.runs[0][0].as<float>(), *k = random.runs[0][1].as<float>();
+  k[0] = k[1] = 0.25f;
+  for (bool overflows : {false, true}) {
+    q[0] = q[1] = overflows ? 2 : 0.25f;
+    auto difference = [&](float result) {
+      auto meaning = Meaning::of(random);
+      EXPECT_TRUE(meaning.ok()) << meaning.status().message();
+      Results results = right_results(random);
+      *results[0].as<float>() = result;
+      return meaning->difference(results);
+    };
+    EXPECT_EQ(difference(*right_results(random)[0].as<float>()), "");
+    EXPECT_EQ(difference(NAN).empty(), overflows);
+  }
+}
+
 // What a kernel makes of the tail of gelu may be 0, or a number that infinity times it is infinite: in a body too, and
 // in one that only the meaning of the layer has.
 TEST(judge, knows_that_the_tail_of_an_activation_in_a_layer_may_vanish) {

@@ -100,9 +100,9 @@ TEST(capi, guard_clears_outputs_and_contains_exceptions) {
   EXPECT_EQ(taken(guard(
                 {}, []() -> Status { throw 3; }, "rlx_f")),
             "RLX_E_INTERNAL: rlx_f: unexpected exception of an unknown type");
-  EXPECT_EQ(value_or(-1, {}, []() -> int { throw 3; }), -1);
-  EXPECT_EQ(value_or(-1, {{kNone, "x"}}, [] { return 5; }), -1);
-  EXPECT_EQ(value_or(-1, {}, [] { return 5; }), 5);
+  EXPECT_EQ(guard_value(-1, {}, []() -> int { throw 3; }), -1);
+  EXPECT_EQ(guard_value(-1, {{kNone, "x"}}, [] { return 5; }), -1);
+  EXPECT_EQ(guard_value(-1, {}, [] { return 5; }), 5);
 }
 
 TEST(capi, keep_holds_the_first_failure) {
