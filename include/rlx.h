@@ -718,9 +718,9 @@ RLX_API void rlx_exec_release(rlx_exec_t *exec);
 /* From the next run on, reads the input from this tensor, or writes the output to it. The tensor is retained until the
  * slot is bound again. NULL goes back to the slot's own memory. The dims of inputs give the sizes of the run, and those
  * of an output must be exactly what the output has at these sizes, else the run returns RLX_E_SHAPE. If the run itself
- * decides the dims of an output, its tensor may have any of this rank whose bytes suffice. Errors: RLX_E_RANGE (slot),
- * RLX_E_INVALID_ARGUMENT (kind), RLX_E_DTYPE, RLX_E_SHAPE (the rank), RLX_E_STATE (an output that is read-only or
- * frozen). */
+ * decides the dims of an output, its tensor may have any of this rank: its bytes must suffice for the planned dims, or
+ * where none are planned for what the run finds. Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (kind),
+ * RLX_E_DTYPE, RLX_E_SHAPE (the rank), RLX_E_STATE (an output that is read-only or frozen). */
 RLX_MUST rlx_status_t *rlx_exec_bind(rlx_exec_t *exec, int32_t kind, size_t slot, rlx_tensor_t *tensor);
 
 /* As rlx_exec_bind, over the caller's memory. It is borrowed until the slot is bound again, or the context is released
@@ -740,7 +740,8 @@ RLX_MUST rlx_status_t *rlx_exec_bind_ptr(rlx_exec_t *exec, int32_t kind, size_t 
 RLX_MUST rlx_status_t *rlx_exec_tensor(rlx_exec_t *exec, int32_t kind, size_t slot, rlx_tensor_t **out);
 
 /* Sets a size that no bound input gives, for later runs. The initial size is the planned one. Errors: RLX_E_NOT_FOUND,
- * RLX_E_RANGE (below the declared minimum or above the planned size). */
+ * RLX_E_RANGE (below the declared minimum or above the planned size), RLX_E_INVALID_ARGUMENT for a size that the run
+ * finds. */
 RLX_MUST rlx_status_t *rlx_exec_set_dim(rlx_exec_t *exec, const char *symbol, int64_t size);
 
 /* Carries state from run to run without a copy: at the start of every run but the first, the output slot and the input
@@ -759,8 +760,8 @@ RLX_MUST rlx_status_t *rlx_exec_set(rlx_exec_t *exec, const rlx_attrs_t *options
 
 /* Runs once, after the runs submitted before, and waits for the end. Errors: RLX_E_SHAPE, RLX_E_RANGE and RLX_E_STATE
  * as in rlx_compiled_run; RLX_E_SHAPE for a bound output of other dims; RLX_E_INVALID_ARGUMENT for memory that is too
- * small; RLX_E_CANCELLED. After a failure the contents of the outputs are unspecified, links stand as before the run,
- * and the context can be used again. */
+ * small, RLX_E_RANGE if only the run finds that it is; RLX_E_CANCELLED. After a failure the contents of the outputs are
+ * unspecified, links stand as before the run, and the context can be used again. */
 RLX_MUST rlx_status_t *rlx_exec_run(rlx_exec_t *exec);
 
 /* Runs without waiting. The run begins when all n_wait fences are done and all earlier runs of this context have ended;
@@ -779,8 +780,9 @@ RLX_MUST rlx_status_t *rlx_exec_submit(rlx_exec_t *exec, rlx_fence_t *const *wai
  * thread may call it, while another thread uses the context too, and so may a signal handler. */
 RLX_API void rlx_exec_cancel(rlx_exec_t *exec);
 
-/* A report on the last run, as JSON. "sizes": for each symbol its size and its upper size. Waits for runs in flight.
- * Errors: RLX_E_NOT_FOUND. */
+/* A report, as JSON. "sizes": for each symbol its size, as the slots are bound now or as the last run found it, and its
+ * upper size. Waits for runs in flight. Errors: RLX_E_NOT_FOUND, RLX_E_SHAPE and RLX_E_RANGE for sizes with which no
+ * run could begin. */
 RLX_MUST rlx_status_t *rlx_exec_report(rlx_exec_t *exec, const char *what, rlx_blob_t **json);
 
 /* ---- fences: whether work is done. All functions may be called from any thread ---- */

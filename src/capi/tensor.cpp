@@ -97,7 +97,7 @@ static Status check_part(const char* what, uint64_t offset, uint64_t bytes, size
   if (offset <= size && bytes <= size - offset) return {};
   return Status(Code::kRange, format("{}: {} bytes at offset {} of a {} of {} bytes", what, bytes, offset, of, size))
       .with("expected", std::to_string(size))
-      .with("got", std::to_string(offset));
+      .with("got", format("{} + {}", offset, bytes));
 }
 
 static Status check_writable(const rlx_tensor& handle, const Tensor& tensor) {

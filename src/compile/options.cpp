@@ -100,13 +100,13 @@ std::vector<std::string> with_rest_of(std::string_view key, std::span<const std:
   return names;
 }
 
-// A number under a name that is near no option is probably a size.
+// A number under a plain name that is near no option is probably a size.
 Status unknown_option(const std::string& key, const AttrValue& value, std::span<const std::string_view> others) {
   std::vector<std::string> names = with_rest_of(key, others);
   std::vector<std::string_view> known(names.begin(), names.end());
   std::string hint = key == "dims" ? "" : did_you_mean(key, known);
   auto* number = std::get_if<int64_t>(&value);
-  if (hint.empty() && (number || key == "dims"))
+  if (hint.empty() && ((number && key.find('.') == key.npos) || key == "dims"))
     hint =
         format(": sizes are options dims.<symbol>, as dims.{}={}", key == "dims" ? "batch" : key, number ? *number : 4);
   return Status(Code::kOption, format("unknown {} '{}'{}", others.empty() ? "compile option" : "option", key, hint))

@@ -18,8 +18,8 @@ Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Program> program, con
   for (size_t i = 0; i < plan.inputs.size(); i++) exec->inputs_[i].capacity = static_cast<size_t>(plan.inputs[i].bytes);
   for (size_t i = 0; i < plan.outputs.size(); i++)
     exec->outputs_[i].capacity = static_cast<size_t>(plan.outputs[i].bytes);
-  for (const PlanSlot& output : plan.outputs)
-    exec->rooms_.push_back(output.is_open ? std::make_shared<Room>() : nullptr);
+  for (auto* rooms : {&exec->rooms_, &exec->staging_rooms_})
+    for (const PlanSlot& output : plan.outputs) rooms->push_back(output.is_open ? std::make_shared<Room>() : nullptr);
   exec->input_of_.assign(plan.outputs.size(), kNoInput);
   exec->has_alias_.assign(plan.inputs.size(), false);
   for (const SlotAlias& alias : plan.aliases) {
@@ -140,7 +140,7 @@ Status Exec::exchange(Link& link) {
         .with("value", slot_of(SlotKind::kInput, link.input).name);
   if (has_room(SlotKind::kOutput, link.output) && !from.given()) {
     RLX_TRY(await_runs());
-    RLX_TRY(adopt_room(*RLX_TRY(sized_run()), link.output));
+    RLX_TRY(adopt_room(link.output, *link.pending));
     rooms_[link.output] = std::make_shared<Room>();  // the input owns the old one now
   }
   Tensor state = from.bound;  // of the dims that it has now
@@ -248,9 +248,12 @@ Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {
   DType dtype = slot_of(kind, slot).type.dtype;
   RLX_TRY(check_memory(run, kind, slot));
   if (has_room(kind, slot)) {
-    run.rooms[slot] = rooms_[slot];
-    run.frame().set_room(slot, rooms_[slot].get());
+    run.rooms[slot] = it.given() ? staging_rooms_[slot] : rooms_[slot];
+    run.frame().set_room(slot, run.rooms[slot].get());
     if (it.given() && is_read_back(slot)) run.room_copies.push_back({slot, it.claim.get(), nullptr, dtype, dtype});
+    bool is_handed_out = it.own && it.own->buffer() == rooms_[slot]->share();
+    if (it.given() || is_handed_out)
+      ranges_.push_back({it.given() ? it.claim.get() : it.own.get(), kind, slot, is_written(kind, slot)});
     return {};
   }
   if (!it.given()) RLX_TRY(make_memory(it.own, it.capacity));
@@ -319,11 +322,11 @@ bool Exec::has_room(SlotKind kind, size_t slot) const {
   return kind == SlotKind::kOutput && planned(kind, slot).is_open;
 }
 
-// Makes the room the slot's own memory.
-Status Exec::adopt_room(const Run& run, size_t output) {
+// Makes the room the slot's own memory. It may have to hold more than the last run needed.
+Status Exec::adopt_room(size_t output, const Dims& dims) {
   Room& room = *rooms_[output];
-  int64_t bytes = run.bytes(slot_of(SlotKind::kOutput, output).type.dtype, planned(SlotKind::kOutput, output));
-  RLX_TRY(room.reserve(program_->device(), std::max<int64_t>(bytes, 1)));
+  auto bytes = static_cast<int64_t>(RLX_TRY(Tensor::checked_bytes(slot_of(SlotKind::kOutput, output).type.dtype, dims)));
+  RLX_TRY(room.reserve(program_->device(), std::max<int64_t>(bytes, 1), room.capacity()));
   std::shared_ptr<Storage>& own = outputs_[output].own;
   if (!own || own->buffer() != room.share())
     own = std::make_shared<Storage>(room.share(), 0, static_cast<size_t>(room.capacity()));

@@ -186,7 +186,7 @@ class Exec {
   Status grow(std::shared_ptr<Storage>& storage, size_t capacity);
   Status renew_frozen_memory();
   bool has_room(SlotKind kind, size_t slot) const;
-  Status adopt_room(const Run& run, size_t output);
+  Status adopt_room(size_t output, const Dims& dims);
   Result<Tensor> converted_copy(size_t input, const Tensor& tensor) const;
 
   std::shared_ptr<Program> program_;
@@ -199,6 +199,9 @@ class Exec {
   std::vector<bool> wanted_;                  // by output
   std::vector<int64_t> requested_;            // by symbol: set by set_dim
   std::vector<std::shared_ptr<Room>> rooms_;  // by output: the memory of one without an upper size
+  // The same while the output is bound: the bound memory may be too small for what the run finds, and what the slot's
+  // own memory holds stays.
+  std::vector<std::shared_ptr<Room>> staging_rooms_;
   std::shared_ptr<Buffer> arena_;
   std::shared_ptr<Run> last_;                // the run that was begun or sized last
   std::vector<std::shared_ptr<Run>> spare_;  // other runs that have ended

@@ -225,8 +225,12 @@ Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
   if (is_decided) RLX_TRY(await_runs());
   Run& run = *RLX_TRY(sized_run());
   if (it.lent && !is_decided) RLX_TRY(check_memory(run, kind, slot));
-  if (!it.given()) RLX_TRY(has_room(kind, slot) ? adopt_room(run, slot) : make_memory(it.own, it.capacity));
-  return Tensor::over(slot_of(kind, slot).type.dtype, run.dims(planned(kind, slot)), it.given() ? it.given() : it.own);
+  Dims dims = run.dims(planned(kind, slot));
+  if (!it.given()) RLX_TRY(has_room(kind, slot) ? adopt_room(slot, dims) : make_memory(it.own, it.capacity));
+  auto made = Tensor::over(slot_of(kind, slot).type.dtype, dims, it.given() ? it.given() : it.own);
+  if (made.ok()) return made;
+  const std::string& name = slot_of(kind, slot).name;
+  return std::move(made).status().prefixed(format("the {} '{}': ", kind_text(kind), name)).with("value", name);
 }
 
 Status Exec::set_dim(std::string_view symbol, int64_t size) {

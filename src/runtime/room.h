@@ -9,8 +9,8 @@ namespace rlx {
 
 class Room {
  public:
-  // Makes it at least `bytes` large and keeps the first `kept` bytes. It grows by at least half its size, so n steps
-  // cost O(n).
+  // Makes it at least `bytes` large and keeps the first `kept` bytes; new memory is cleared behind them, as it may be
+  // handed out. It grows by at least half its size, so n steps cost O(n).
   Status reserve(Device& device, int64_t bytes, int64_t kept = 0);
   // Before the first write of a run, when nobody needs its bytes: a large room for which a quarter was enough in
   // kPatience runs gets memory of the size that the last one needed.

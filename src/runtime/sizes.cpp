@@ -234,7 +234,9 @@ SizeState::SizeState(const Plan& plan)
 Result<uint32_t> check_dim(const Plan& plan, std::string_view symbol, int64_t size) {
   if (uint32_t i = plan.symbol(symbol); i != Plan::kNoSymbol) {
     RLX_TRY(check_range(plan.symbols[i], size));
-    return i;
+    if (!plan.symbols[i].is_fresh()) return i;
+    return Status(Code::kInvalidArgument, format("the run finds the size '{}': it cannot be set", symbol))
+        .with("value", symbol);
   }
   std::vector<std::string_view> known;
   for (const PlanSymbol& it : plan.symbols) known.push_back(it.name);
