@@ -20,15 +20,22 @@ std::vector<Dim> with_dims(const std::vector<Dim>& list, const SymbolDims& dims)
   return made;
 }
 
+Status require_range(Graph& graph, const Dim& dim, Interval range, const std::string& where) {
+  RLX_TRY(graph.add_guard({Guard::kLessEqual, range.lo, dim, where}));
+  return range.hi == Interval::kUnbounded ? Status() : graph.add_guard({Guard::kLessEqual, dim, range.hi, where});
+}
+
 static Result<Graph> copied(const Graph& graph, const SymbolDims& dims, Graph made);
 
-// A body has its own declarations, so it declares the symbols that come into it.
-static Result<Graph> body_with_dims(const Attrs& attrs, const Graph& body, SymbolDims dims, const Graph& scope) {
+// A body has its own declarations, so it declares the symbols that come into it. What it has declared of those that go
+// is asked of the graph around it.
+static Result<Graph> body_with_dims(const Attrs& attrs, const Graph& body, SymbolDims dims, Graph& scope) {
   std::vector<std::string> own = own_symbols(attrs, body);
   for (const std::string& name : own) dims.erase(name);
   Graph made(body.name(), &body.table());
   for (const auto& [symbol, dim] : dims) {
     if (!body.has_symbol(symbol)) continue;
+    RLX_TRY(require_range(scope, dim, body.symbol_range(symbol), "the body's size '" + symbol + "'"));
     std::vector<std::string> coming;
     visit_symbols(dim, [&](const std::string& name) { coming.push_back(name); });
     for (const std::string& name : coming) {
@@ -41,7 +48,7 @@ static Result<Graph> body_with_dims(const Attrs& attrs, const Graph& body, Symbo
   return copied(body, dims, std::move(made));
 }
 
-static Result<Attrs> with_dims(const Attrs& attrs, const SymbolDims& dims, const Graph& scope) {
+static Result<Attrs> with_dims(const Attrs& attrs, const SymbolDims& dims, Graph& scope) {
   Attrs made = attrs;
   for (size_t i = 0; i < attrs.values().size(); i++) {
     const AttrValue& value = attrs.values()[i];

@@ -19,4 +19,7 @@ Result<Graph> with_dims(const Graph& graph, const SymbolDims& dims, const Graph*
 Dim with_dims(const Dim& dim, const SymbolDims& dims);
 std::vector<Dim> with_dims(const std::vector<Dim>& list, const SymbolDims& dims);
 
+// Asks of the graph what was declared of a symbol for which the dim stands now: a guard, or RLX_E_SHAPE.
+Status require_range(Graph& graph, const Dim& dim, Interval range, const std::string& where);
+
 }  // namespace rlx

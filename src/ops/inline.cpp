@@ -74,12 +74,8 @@ static Status check_operands(const Graph& body, std::span<const Expr> in) {
 
 // Requires what the body has declared about its symbols and its inputs.
 static Status require_sizes(Graph& graph, const Graph& body, const SymbolDims& sizes, std::span<const Expr> in) {
-  for (const auto& [symbol, size] : sizes) {
-    Interval range = body.symbol_range(symbol);
-    RLX_TRY(graph.add_guard({Guard::kLessEqual, range.lo, size, "the body's size '" + symbol + "'"}));
-    if (range.hi < Interval::kUnbounded)
-      RLX_TRY(graph.add_guard({Guard::kLessEqual, size, range.hi, "the body's size '" + symbol + "'"}));
-  }
+  for (const auto& [symbol, size] : sizes)
+    RLX_TRY(require_range(graph, size, body.symbol_range(symbol), "the body's size '" + symbol + "'"));
   for (size_t i = 0; i < in.size(); i++) {
     const std::string& name = body.leaf_name(body.inputs()[i]);
     const std::vector<Dim>& formal = body.node(body.inputs()[i]).out[0].dims;

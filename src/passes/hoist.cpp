@@ -2,7 +2,6 @@
 // Moves values out of a loop that are the same at every trip and cannot fail. They are computed once, before the loop;
 // if the loop makes no trip, in vain.
 #include <algorithm>
-#include <set>
 
 #include "ir/body.h"
 #include "ir/facts.h"
@@ -36,14 +35,15 @@ class Invariants {
       : body_(body), facts_(body), moves_(body.nodes().size(), false), fixed_(moves_) {
     if (!body.guards().empty()) return;  // outside they would be checked even if there is no trip
     for (size_t i = first_invariant; i < body.inputs().size(); i++) fixed_[body.inputs()[i]] = true;
-    std::set<std::string_view> known;
-    for (const auto& [name, range] : around.symbols()) known.insert(name);
-    for (const std::string& own : own_symbols(attrs, body)) known.erase(own);
+    std::vector<std::string> own = own_symbols(attrs, body);
+    auto is_known = [&](const std::string& name) {
+      return around.has_symbol(name) && std::find(own.begin(), own.end(), name) == own.end();
+    };
     for (uint32_t i = 0; i < body.nodes().size(); i++) {
       const Node& node = body.node(i);
       bool is_fixed = facts_.phase(i) != Phase::kResident && !node.in.empty();
       for (Value input : node.in) is_fixed &= !present(input) || fixed_[input.node] || facts_.is_resident(input);
-      visit_symbols(node, [&](const std::string& name) { is_fixed &= known.contains(name); });
+      visit_symbols(node, [&](const std::string& name) { is_fixed &= is_known(name); });
       if (is_fixed && is_total(body, node)) fixed_[i] = moves_[i] = true;
     }
     choose();

@@ -149,6 +149,7 @@ Status Frame::run(const RunScope& scope) {
     return learn(plan_.symbols[symbol].made_by);
   };
   SetSize set_size(set);
+  sizes_.begin_run();
   if (!rooms_.empty()) {
     RLX_TRY(trim_rooms());
     RLX_TRY(make_rooms(PlanSymbol::kGiven));

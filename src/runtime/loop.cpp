@@ -34,7 +34,7 @@ Status Loop::run(const RunScope& scope) {
   RLX_TRY(begin());
   RLX_TRY(node_.op == Op::kIf ? run_if(scope) : run_trips(scope));
   if (!control_.decides.empty()) RLX_TRY(set_decided_sizes());
-  return copy_out();
+  return finish_rooms();
 }
 
 Status Loop::begin() {
@@ -195,8 +195,10 @@ Status Loop::set_decided_sizes() {
   return around_.learn(control_.step);
 }
 
-Status Loop::copy_out() {
+// A body may have given a room other memory.
+Status Loop::finish_rooms() {
   for (size_t i = 0; i < out_.size(); i++) {
+    if (rooms_[i] && rooms_[i] != &staging_[i]) around_.place(step_.out[i].base, rooms_[i]->place());
     if (rooms_[i] != &staging_[i]) continue;
     int64_t bytes = RLX_TRY(bytes_of(step_.out[i].dtype, dims_[i]));
     RLX_TRY(copy_bytes(around_.address(step_.out[i]), staging_[i].place(), static_cast<size_t>(bytes)));

@@ -30,7 +30,7 @@ class Loop {
   Status finish_carries();                      // copies carries that are not where the results must be
 
   Status set_decided_sizes();
-  Status copy_out();
+  Status finish_rooms();
   bool is_open(size_t output) const { return control_.out_bytes[output] == Control::kOpen; }
 
   Frame& around_;

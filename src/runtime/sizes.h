@@ -3,6 +3,7 @@
 // evaluated only when a symbol has changed. Invariant: every symbol lies within its range and the plan's upper size.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,9 @@ struct GivenDims {
 
 class SizeState {
  public:
+  // Until the run finds them, sizes that an earlier run has found stand for no number.
+  void begin_run() { std::fill(found_.begin(), found_.end(), false); }
+
   static constexpr int64_t kUnknown = -1;
 
   SizeState() = default;

@@ -103,6 +103,84 @@ TEST(control, an_input_of_a_body_may_have_the_name_of_a_param) {
   }
 }
 
+static std::unique_ptr<Exec> exec_of(const std::string& text, const NamedAttrs& options = {}) {
+  auto graph = parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  auto program = Program::compile(env_with(1), *graph, nullptr, nullptr, options);
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  return Exec::create(*program).value();
+}
+
+static Tensor whole(int64_t number) {
+  Tensor tensor = *Tensor::create(DType::kI64, std::span<const int64_t>());
+  *tensor.as<int64_t>() = number;
+  return tensor;
+}
+
+// Of the two sizes that a loop finds, the first stands beside the second of the run before for a moment.
+TEST(control, sizes_of_the_run_before_break_no_guard) {
+  auto exec = exec_of(R"(graph {
+    a = input f32[p]
+    b = input f32[q]
+    k = input i64[]
+    r, s, t = while(a, b, k) cond=graph {
+      a = input f32[u]
+      b = input f32[v]
+      k = input i64[]
+      z = constant i64[] {0}
+      y = lt(z, k)
+      output y
+    } body=graph {
+      a = input f32[u]
+      b = input f32[v]
+      k = input i64[]
+      one = constant i64[] {1}
+      f = constant f32[1] {1}
+      a2 = concat(a, f) axis=0
+      b2 = concat(b, f) axis=0
+      k2 = sub(k, one)
+      output a2
+      output b2
+      output k2
+    } n_carry=3
+    y = add(r, s)
+    output y
+  })",
+                      {{"dims.p", int64_t{16}}, {"dims.q", int64_t{16}}});
+  Tensor two = noise({2});
+  for (int64_t trips : {2, 3, 1, 0}) {
+    ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, two).ok() && exec->bind(SlotKind::kInput, 1, two).ok());
+    ASSERT_TRUE(exec->bind(SlotKind::kInput, 2, whole(trips)).ok());
+    Status status = exec->run();
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->dims()[0], 2 + trips);
+  }
+}
+
+// The body knows a range of the size, so it asks for more memory than the graph around it; and after a large run it
+// gives memory back.
+TEST(control, a_result_is_read_where_the_body_has_put_it) {
+  for (const char* range : {"", " (m in [0, 100000])"})
+    for (const char* node : {"if(p, x) then=", "scan(x) n_carry=1 n_xs=0 length=1 body="}) {
+      bool is_if = node[0] == 'i';
+      std::string body = std::string("graph") + range + " {\nx = input f32[m]\nz = neg(x)\noutput z\n}";
+      auto exec = exec_of("graph {\nc = input i64[]\np = input bool[]\ni = dynamic_iota(c) symbol=\"m\" -> i64[m]\n"
+                          "x = cast(i) to=f32\ny = " +
+                          std::string(node) + body + (is_if ? " else=" + body : "") +
+                          "\no = cumulative(y) fn=min axis=0\noutput o\n}");
+      ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, truth(true)).ok());
+      for (int run = 0; run < 2 * Room::kPatience + 8; run++) {
+        int64_t count = run == 4 ? int64_t{1} << 19 : 3 + run;
+        ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, whole(range[0] ? run % 9 + 3 : count)).ok());
+        Status status = exec->run();
+        ASSERT_TRUE(status.ok()) << status.message();
+        Tensor got = shown(*exec, SlotKind::kOutput, 0);
+        ASSERT_EQ(got.as<float>()[2], -2) << node << range << " run " << run;
+        ASSERT_EQ(got.as<float>()[got.count() - 1], static_cast<float>(1 - got.count()));
+      }
+    }
+}
+
 TEST(control, a_loop_runs_until_its_condition_fails) {
   auto cond = std::make_shared<Graph>(), body = std::make_shared<Graph>();
   {

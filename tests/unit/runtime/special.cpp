@@ -72,6 +72,42 @@ TEST(special, a_guard_that_was_declared_holds_at_every_size) {
   }
 }
 
+// What the inner branch decides rests on what the outer one has declared.
+TEST(special, the_range_that_a_body_declares_holds_at_every_size) {
+  auto graph = parse(R"(graph (n) {
+    p = input bool[]
+    x = input f32[n]
+    y = if(p, x) then=graph (n in [0, 10]) {
+      x = input f32[n]
+      s = dim_size(x) axis=0
+      c = constant i64[] {20}
+      q = lt(s, c)
+      y = if(q, x) then=graph {
+        x = input f32[n]
+        y = abs(x)
+        output y
+      } else=graph {
+        x = input f32[n]
+        y = neg(x)
+        output y
+      }
+      output y
+    } else=graph {
+      x = input f32[n]
+      output x
+    }
+    output y
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  auto model = *Model::create(env_with(1), *graph, nullptr, {});
+  Tensor yes = *Tensor::create(DType::kBool, std::span<const int64_t>());
+  *reinterpret_cast<uint8_t*>(yes.data()) = 1;
+  EXPECT_EQ(shown(model->run("", {}, std::array{yes, floats({-5})}, {}, 1)), "5 ");
+  auto ran = model->run("", {}, std::array{yes, noise({50})}, {}, 1);
+  EXPECT_EQ(ran.status().code(), Code::kShape) << ran.status().message();
+  EXPECT_EQ(at_sizes(*graph, {{"n", 50}}).status().code(), Code::kShape);
+}
+
 // A text holds one graph, of which others are made as of one that was built.
 TEST(special, a_model_of_a_text_does_what_one_of_its_graph_does) {
   std::string text = print(sum_of_two());
