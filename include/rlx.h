@@ -827,7 +827,8 @@ RLX_MUST rlx_status_t *rlx_fence_export_fd(rlx_fence_t *fence, int32_t *fd);
  *   allow, deny       the only devices to use; the devices not to use
  * Without a chain a run takes the default device if allow and deny permit it, else the first device of allow.
  * "reference" and "null" run only if they are named. Errors: the one that the graph holds; RLX_E_OPTION, also for an
- * unknown device, symbol or pass; RLX_E_INVALID_ARGUMENT for a graph without outputs. */
+ * unknown device, symbol or pass; RLX_E_RANGE for a dims.<symbol> outside of the symbol's range;
+ * RLX_E_INVALID_ARGUMENT for a graph without outputs. */
 RLX_MUST rlx_status_t *rlx_model_create(const rlx_graph_t *graph, rlx_weights_t *weights, const rlx_attrs_t *policy,
                                         rlx_model_t **out);
 
@@ -852,7 +853,7 @@ RLX_MUST rlx_status_t *rlx_model_set_param(rlx_model_t *model, const char *name,
 
 /* Sets another policy (as in rlx_model_create), or with NULL keeps the present one. Either way the model forgets its
  * plans and keeps its params. Runs in flight, and programs that rlx_model_get gave, are not touched. Errors:
- * RLX_E_OPTION; nothing changes then. */
+ * RLX_E_OPTION and RLX_E_RANGE as rlx_model_create; nothing changes then. */
 RLX_MUST rlx_status_t *rlx_model_set_policy(rlx_model_t *model, const rlx_attrs_t *policy);
 
 /* The device that rlx_model_run would use for this `device`: the first that can run the graph. Compiles for it if there

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/check_size.h"
 #include "base/nearest.h"
 #include "compile/options.h"
 
@@ -81,7 +82,10 @@ Status check_policy(const Policy& policy, const Env& env, const Graph& graph, st
   RLX_TRY(check_devices("deny", policy.deny));
   CompileOptions options = RLX_TRY(parse_compile_options(policy.options));
   for (const auto& [symbol, ends] : policy.buckets) RLX_TRY(check_size("buckets.", symbol, graph, open_ranks));
-  for (const auto& [symbol, size] : options.dims) RLX_TRY(check_size("dims.", symbol, graph, open_ranks));
+  for (const auto& [symbol, size] : options.dims) {
+    RLX_TRY(check_size("dims.", symbol, graph, open_ranks));
+    RLX_TRY(rlx::check_size(symbol, size, graph.symbol_range(symbol)));
+  }
   if (options.drop_weights)
     return Status(Code::kOption,
                   "weights.drop: a model keeps its weights, because it may compile again; rlx_compile can drop them")

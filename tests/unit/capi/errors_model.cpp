@@ -79,6 +79,12 @@ TEST(errors, models_and_plans) {
            return got(model, nullptr, "n", -1);
          });
        }},
+      {"a policy for a size outside of its range",
+       RLX_E_RANGE,
+       {"'n' = 9", "[1, 4]"},
+       [](User& u) {
+         return with_model(u, [&](rlx_model_t* model) { return rlx_model_set_policy(model, u.attrs("dims.n=9")); });
+       }},
       {"plans for two sizes of one name",
        RLX_E_INVALID_ARGUMENT,
        {"size 'n'", "twice"},
