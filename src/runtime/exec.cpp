@@ -322,11 +322,14 @@ bool Exec::has_room(SlotKind kind, size_t slot) const {
   return kind == SlotKind::kOutput && planned(kind, slot).is_open;
 }
 
-// Makes the room the slot's own memory. It may have to hold more than the last run needed.
+// Makes the room the slot's own memory. If it has to hold more than the last run has written, the rest is cleared.
 Status Exec::adopt_room(size_t output, const Dims& dims) {
   Room& room = *rooms_[output];
-  auto bytes = static_cast<int64_t>(RLX_TRY(Tensor::checked_bytes(slot_of(SlotKind::kOutput, output).type.dtype, dims)));
-  RLX_TRY(room.reserve(program_->device(), std::max<int64_t>(bytes, 1), room.capacity()));
+  auto bytes =
+      static_cast<int64_t>(RLX_TRY(Tensor::checked_bytes(slot_of(SlotKind::kOutput, output).type.dtype, dims)));
+  int64_t written = room.needed();
+  RLX_TRY(room.reserve(program_->device(), std::max<int64_t>(bytes, 1), written));
+  if (bytes > written) RLX_TRY(clear_bytes(room.place() + written, static_cast<size_t>(bytes - written)));
   std::shared_ptr<Storage>& own = outputs_[output].own;
   if (!own || own->buffer() != room.share())
     own = std::make_shared<Storage>(room.share(), 0, static_cast<size_t>(room.capacity()));

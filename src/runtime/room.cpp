@@ -7,13 +7,15 @@
 namespace rlx {
 
 Status Room::reserve(Device& device, int64_t bytes, int64_t kept) {
-  needed_ = std::max(needed_, bytes);
-  if (buffer_ && bytes <= capacity()) return {};
+  if (buffer_ && bytes <= capacity()) {
+    needed_ = std::max(needed_, bytes);
+    return {};
+  }
   int64_t wanted = buffer_ ? std::max(bytes, capacity() + capacity() / 2) : bytes;
   auto next = RLX_TRY(device.allocate(static_cast<size_t>(wanted), MemoryKind::kTensor));
   if (kept) RLX_TRY(copy_bytes({*next, 0}, place(), static_cast<size_t>(kept)));
-  RLX_TRY(clear_bytes({*next, kept}, static_cast<size_t>(wanted - kept)));
   buffer_ = std::move(next);
+  needed_ = bytes;
   return {};
 }
 
@@ -21,9 +23,7 @@ Status Room::trim(Device& device) {
   int64_t needed = std::max<int64_t>(std::exchange(needed_, 0), 1);
   in_vain_ = capacity() >= kLarge && needed < capacity() / 4 ? in_vain_ + 1 : 0;
   if (in_vain_ < kPatience) return {};
-  auto next = RLX_TRY(device.allocate(static_cast<size_t>(needed), MemoryKind::kTensor));
-  RLX_TRY(clear_bytes({*next, 0}, static_cast<size_t>(needed)));
-  buffer_ = std::move(next);
+  buffer_ = RLX_TRY(device.allocate(static_cast<size_t>(needed), MemoryKind::kTensor));
   in_vain_ = 0;
   return {};
 }

@@ -9,14 +9,15 @@ namespace rlx {
 
 class Room {
  public:
-  // Makes it at least `bytes` large and keeps the first `kept` bytes; new memory is cleared behind them, as it may be
-  // handed out. It grows by at least half its size, so n steps cost O(n).
+  // Makes it at least `bytes` large and keeps the first `kept` bytes. It grows by at least half its size, so n steps
+  // cost O(n).
   Status reserve(Device& device, int64_t bytes, int64_t kept = 0);
   // Before the first write of a run, when nobody needs its bytes: a large room for which a quarter was enough in
   // kPatience runs gets memory of the size that the last one needed.
   Status trim(Device& device);
   Place place() const { return buffer_ ? Place(*buffer_, 0) : Place(); }
   const std::shared_ptr<Buffer>& share() const { return buffer_; }  // null before the first reserve
+  int64_t needed() const { return needed_; }  // the most bytes that were reserved since the last trim
   int64_t capacity() const { return buffer_ ? static_cast<int64_t>(buffer_->size()) : 0; }
 
   static constexpr int64_t kLarge = int64_t{1} << 20;  // bytes
@@ -24,8 +25,8 @@ class Room {
 
  private:
   std::shared_ptr<Buffer> buffer_;
-  int64_t needed_ = 0;  // bytes, since the last trim
-  int in_vain_ = 0;     // how many runs in a row did not need most of it
+  int64_t needed_ = 0;
+  int in_vain_ = 0;  // how many runs in a row did not need most of it
 };
 
 }  // namespace rlx
