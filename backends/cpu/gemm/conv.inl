@@ -244,6 +244,8 @@ inline void direct_run(const ConvArgs& p, int64_t begin, int64_t end) {
   for (int64_t index = begin; index < end; ++index) direct_filter(p, index);
 }
 
-inline constexpr ConvFns kConv = {{conv_parts, conv_run},   {direct_parts, direct_run},
-                                  {lane_parts, lane_run},   {plane_shares, plane_run},
-                                  {point_parts, point_run}, {depthwise_parts, depthwise_run}};
+#include "backends/cpu/gemm/conv_scatter.inl"
+
+inline constexpr ConvFns kConv = {
+    {conv_parts, conv_run},   {direct_parts, direct_run},       {lane_parts, lane_run},      {plane_shares, plane_run},
+    {point_parts, point_run}, {depthwise_parts, depthwise_run}, {scatter_parts, scatter_run}};
