@@ -71,6 +71,14 @@ const Shape kShapes[] = {
     {1, 2, 9, 33, {{}, {3, 12, 8, 1, 1, 4, 5}, {30, 120, 8, 1, 1, 4, 5}}},
     {2, 1, 9, 34, {{}, {}, {40, 321, 16, 1, 1, 8, 11}}},
     {1, 1, 9, 34, {{}, {3, 2, 3, 1, 1, 3, 1}, {4, 36, 12, 1, 1, 9, 8}}},
+    {2, 1, 7, 3, {{}, {}, {13, 480, 100, 1, 1, 32, 50}}},  // x far apart
+    {1, 1, 2, 1, {{}, {}, {1400, 33000, 30, 1, 1, 24, 20}}},
+    {1, 1, 2, 1, {{}, {}, {9, 150, 20, 1, 3, 17, 11}}},
+    {1, 1, 300, 2, {{}, {}, {5, 90, 40, 1, 1, 20, 0}}},
+    {1, 3, 2, 3, {{}, {4, 66, 20, 1, 1, 18, 7}, {5, 100, 37, 1, 2, 19, 33}}},
+    {1, 1, 2, 1, {{}, {6, 200, 5, 1, 1, 33, 1}, {130, 256, 3, 1, 1, 2, 3}}},
+    {1, 2, 2, 3, {{3, 7, 2, 1, 1, 3, 1}, {3, 50, 3, 1, 7, 20, 5}, {4, 9, 3, 1, 1, 2, -1}}},
+    {1, 1, 40, 9, {{}, {5, 10, 2, 1, 1, 2, 1}, {7, 14, 2, 1, 1, 2, 1}}},  // many taps of few filters, few of many
     {2, 2, 3, 40, {{8, 4, 3, 2, 1, 1, 1}, {20, 10, 7, 2, 1, 1, 3}, {18, 9, 7, 2, 1, 1, 3}}},
     {1, 1, 0, 2, {{}, {}, {3, 3, 1, 1, 1, 1, 0}}},
     {1, 1, 2, 3, {{}, {}, {0, 1, 0, 1, 1, 1, 0}}},
@@ -146,10 +154,12 @@ enum class Way {
   kPackedPlanes,
   kPoints,
   kDepthwise,
-  kPackedDepthwise
+  kPackedDepthwise,
+  kScatter
 };
-constexpr Way kWays[] = {Way::kProduct,      Way::kPackedProduct, Way::kLanes,     Way::kDirect,         Way::kPlanes,
-                         Way::kPackedPlanes, Way::kPoints,        Way::kDepthwise, Way::kPackedDepthwise};
+constexpr Way kWays[] = {Way::kProduct,         Way::kPackedProduct, Way::kLanes,  Way::kDirect,
+                         Way::kPlanes,          Way::kPackedPlanes,  Way::kPoints, Way::kDepthwise,
+                         Way::kPackedDepthwise, Way::kScatter};
 
 bool is_packed(Way way) {
   return way == Way::kPackedProduct || way == Way::kLanes || way == Way::kPackedPlanes || way == Way::kPoints ||
@@ -166,6 +176,7 @@ const Loop<ConvArgs>* loop_of(const ConvFns& fns, Way way, const ConvArgs& args)
     case Way::kPackedPlanes: return fits_planes(args) ? &fns.planes : nullptr;
     case Way::kPoints: return fits_points(args) ? &fns.points : nullptr;
     case Way::kDepthwise:
+    case Way::kScatter: return fits_scatter(args) ? &fns.scatter : nullptr;
     case Way::kPackedDepthwise: return fits_depthwise(args) ? &fns.depthwise : nullptr;
   }
   return nullptr;

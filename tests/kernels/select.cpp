@@ -69,7 +69,9 @@ TEST(select, the_first_in_order) {
                   Case{5000, 5, 1, 1},  Case{100, 8, 1, 1},     Case{9, 512, 1, 1},    Case{9, 513, 1, 1},
                   Case{2, 700, 3, 99},  Case{3, 40001, 1, 9},   Case{7, 9, 1, 9},      Case{7, 47, 2, 5},
                   Case{7, 48, 1, 5},    Case{3, 64, 1, 64},     Case{2, 4096, 1, 46},  Case{2, 4097, 1, 300},
-                  Case{3, 600, 21, 3},  Case{2, 500, 70, 20},   Case{1, 5000, 7, 300}, Case{1, 60000, 1, 900}})
+                  Case{3, 600, 21, 3},  Case{2, 500, 70, 20},   Case{1, 5000, 7, 300}, Case{1, 60000, 1, 900},
+                  Case{90, 8, 1, 2},    Case{5, 256, 1, 16},    Case{3, 257, 1, 16},   Case{6, 77, 5, 11},
+                  Case{4, 255, 1, 17}})
     for (int bits = 0; bits < 8; bits++)
       ASSERT_NO_FATAL_FAILURE(check(it, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, rng)) << it.n << ' ' << it.k;
 }
@@ -83,29 +85,33 @@ TEST(select, more_than_a_heap_holds) {
 
 // NaN of either sign, zeros of either sign, infinities.
 template <class T>
-void check_halves(DType dtype) {
+void check_halves(DType dtype, int64_t k) {
   for (int bits = 0; bits < 8; bits++) {
     bool largest = (bits & 1) != 0, nan_wins = (bits & 2) != 0;
     int64_t n = 41, inner = (bits & 4) != 0 ? 11 : 1;
     std::vector<T> x;
     const float kValues[] = {-1, 0, -0.0f, 0.5f, 2, 3, NAN, -NAN, INFINITY, -INFINITY};
     for (int64_t i = 0; i < n * inner; i++) x.push_back(T(kValues[i * 7 % 53 % 10]));
-    std::vector<int64_t> indices(static_cast<size_t>(inner));
+    std::vector<int64_t> indices(static_cast<size_t>(k * inner));
     SelectArgs args;
     args.x = x.data(), args.indices = indices.data(), args.dtype = dtype, args.n = n, args.inner = inner;
-    args.largest = largest, args.nan_wins = nan_wins;
+    args.k = k, args.largest = largest, args.nan_wins = nan_wins;
     run_whole(select_loop(), args);
     for (int64_t c = 0; c < inner; c++) {
       std::vector<float> line;
       for (int64_t i = 0; i < n; i++) line.push_back(x[static_cast<size_t>(i * inner + c)]);
-      ASSERT_EQ(indices[static_cast<size_t>(c)], order_of(line, largest, nan_wins)[0]) << bits;
+      std::vector<int64_t> order = order_of(line, largest, nan_wins);
+      for (int64_t i = 0; i < k; i++)
+        ASSERT_EQ(indices[static_cast<size_t>(i * inner + c)], order[static_cast<size_t>(i)]) << bits;
     }
   }
 }
 
 TEST(select, halves) {
-  ASSERT_NO_FATAL_FAILURE(check_halves<f16>(DType::kF16));
-  ASSERT_NO_FATAL_FAILURE(check_halves<bf16>(DType::kBF16));
+  for (int64_t k : {1, 2, 7}) {
+    ASSERT_NO_FATAL_FAILURE(check_halves<f16>(DType::kF16, k));
+    ASSERT_NO_FATAL_FAILURE(check_halves<bf16>(DType::kBF16, k));
+  }
 }
 
 TEST(select, the_last_of_equal_ones) {

@@ -3,6 +3,7 @@
 #include "backends/cpu/gemm/conv.h"
 
 #include <algorithm>
+#include <numeric>
 
 #define RLX_KERNELS "backends/cpu/gemm/conv.inl"
 #include "backends/cpu/each_isa.inl"
@@ -44,6 +45,20 @@ bool fits_points(const ConvArgs& args) {
 }
 bool fits_depthwise(const ConvArgs& args) {
   return baseline::depthwise_fits(args);
+}
+// Each place adds up its taps in one number.
+bool fits_scatter(const ConvArgs& args) {
+  constexpr int64_t kMaxTaps = 512, kFarthest = int64_t{1} << 48;
+  bool is_dilated = false;
+  int64_t taps = 1;  // of a place
+  for (const ConvAxis& axis : args.axes) {
+    int64_t apart = axis.lhs_dilation;
+    if (axis.stride != 1 || apart > ConvAxis::kFar || axis.reach() >= ConvAxis::kFar) return false;
+    if (axis.lo > kFarthest || axis.lo < -kFarthest) return false;
+    is_dilated = is_dilated || apart > 1;
+    taps *= std::min(ceil_div(axis.taps, apart / std::gcd(apart, axis.dilation)), kMaxTaps + 1);
+  }
+  return is_dilated && !args.is_packed && taps <= kMaxTaps;
 }
 
 const ConvFns& conv_fns(Isa isa) {

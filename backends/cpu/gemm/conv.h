@@ -78,8 +78,11 @@ bool fits_points(const ConvArgs& args);
 // Whether the loop over bands of depthwise convolutions takes these arguments: common windows on long rows.
 bool fits_depthwise(const ConvArgs& args);
 
+// Whether the loop that scatters the elements of a dilated x takes these arguments: filters that are not packed.
+bool fits_scatter(const ConvArgs& args);
+
 struct ConvFns {
-  Loop<ConvArgs> product, direct, lanes, planes, points, depthwise;
+  Loop<ConvArgs> product, direct, lanes, planes, points, depthwise, scatter;
 };
 const ConvFns& conv_fns(Isa isa);
 

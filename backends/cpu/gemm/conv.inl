@@ -41,31 +41,57 @@ struct TapRuns {
   int32_t count;
 };
 
-// The runs of the taps [first, last) of one row of the window. `outer` is the position of that row on the other axes.
+inline void add_run(TapRuns& taps, int64_t offset, int64_t column, int64_t length, int64_t step) {
+  if (taps.count > 0) {
+    TapRun& last = taps.runs[taps.count - 1];
+    if (last.column + last.length == column && last.offset + last.length * step == offset) {
+      last.length = static_cast<int16_t>(last.length + length);
+      return;
+    }
+  }
+  taps.runs[taps.count++] = {static_cast<int32_t>(offset), static_cast<int16_t>(column), static_cast<int16_t>(length)};
+}
+
+// Columns whose windows lie side by side and read one row of x, which begins at `row`.
+struct PlaceRun {
+  int64_t row, place, column, length;  // `place`: of the first, on the last axis
+};
+// `outer` is the position of a row of the window on the other axes.
+inline int64_t find_place_runs(const ConvArgs& p, const Place3 (&places)[kConvWidth], int64_t columns, int64_t outer,
+                               PlaceRun* runs) {
+  const ConvAxis &z = p.axes[0], &y = p.axes[1];
+  int64_t count = 0, tap_z = outer / y.taps, tap_y = outer % y.taps;
+  for (int64_t c = 0; c < columns; ++c) {
+    const int64_t* at = places[c].at;
+    if (c > 0 && at[2] > 0 && count > 0 && runs[count - 1].column + runs[count - 1].length == c) {
+      ++runs[count - 1].length;
+      continue;
+    }
+    if (c > 0 && at[2] > 0) continue;  // in the row of the last column, which is not in x
+    int64_t at_z = read_at(z, at[0], tap_z), at_y = read_at(y, at[1], tap_y);
+    if (at_z >= 0 && at_y >= 0) runs[count++] = {(at_z * y.size + at_y) * p.axes[2].size, at[2], c, 1};
+  }
+  return count;
+}
+
+// The runs of the taps [first, last) of one row of the window.
 inline void find_runs(const ConvArgs& p, const Place3 (&places)[kConvWidth], int64_t columns, int64_t outer,
                       int64_t first, int64_t last, TapRuns* taps) {
-  const ConvAxis &z = p.axes[0], &y = p.axes[1], &x = p.axes[2];
-  int64_t step = x.lhs_dilation > 1 ? 1 : x.stride, rows[kConvWidth];
-  for (int64_t c = 0; c < columns; ++c) {
-    int64_t at_z = read_at(z, places[c].at[0], outer / y.taps), at_y = read_at(y, places[c].at[1], outer % y.taps);
-    rows[c] = at_z < 0 || at_y < 0 ? -1 : (at_z * y.size + at_y) * x.size;
-  }
-  for (int64_t tap = first; tap < last; ++tap) {
-    TapRuns& found = *taps++;
-    found.count = 0;
-    int64_t next = -1;  // the offset that would continue the last run
-    for (int64_t c = 0; c < columns; ++c) {
-      int64_t at = rows[c] < 0 ? -1 : read_at(x, places[c].at[2], tap);
-      if (at < 0) {
-        next = -1;
-        continue;
+  const ConvAxis& x = p.axes[2];
+  PlaceRun runs[kConvWidth];
+  int64_t count = find_place_runs(p, places, columns, outer, runs);
+  for (int64_t tap = first; tap < last; ++tap, ++taps) {
+    taps->count = 0;
+    for (const PlaceRun* run = runs; run < runs + count; ++run) {
+      for (int64_t i = 0; x.lhs_dilation > 1 && i < run->length; ++i) {
+        int64_t at = read_at(x, run->place + i, tap);
+        if (at >= 0) add_run(*taps, run->row + at, run->column + i, 1, 1);
       }
-      at += rows[c];
-      if (at == next)
-        found.runs[found.count - 1].length++;
-      else
-        found.runs[found.count++] = {static_cast<int32_t>(at), static_cast<int16_t>(c), 1};
-      next = at + step;
+      if (x.lhs_dilation > 1) continue;
+      int64_t at = run->place * x.stride + tap * x.dilation - x.lo, begin = 0, end = run->length;
+      if (at < 0) begin = ceil_div(-at, x.stride);
+      if (at + (end - 1) * x.stride >= x.size) end = at < x.size ? (x.size - 1 - at) / x.stride + 1 : 0;
+      if (begin < end) add_run(*taps, run->row + at + begin * x.stride, run->column + begin, end - begin, x.stride);
     }
   }
 }
@@ -244,6 +270,8 @@ inline void direct_run(const ConvArgs& p, int64_t begin, int64_t end) {
   for (int64_t index = begin; index < end; ++index) direct_filter(p, index);
 }
 
-inline constexpr ConvFns kConv = {{conv_parts, conv_run},   {direct_parts, direct_run},
-                                  {lane_parts, lane_run},   {plane_shares, plane_run},
-                                  {point_parts, point_run}, {depthwise_parts, depthwise_run}};
+#include "backends/cpu/gemm/conv_scatter.inl"
+
+inline constexpr ConvFns kConv = {
+    {conv_parts, conv_run},   {direct_parts, direct_run},       {lane_parts, lane_run},      {plane_shares, plane_run},
+    {point_parts, point_run}, {depthwise_parts, depthwise_run}, {scatter_parts, scatter_run}};

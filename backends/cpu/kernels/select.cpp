@@ -268,6 +268,31 @@ template <class T>
   for (int64_t i = 0; i < p.k; i++) store_selected(p, x, stretch, places[packed_place(sorted[i])], to + i * p.inner);
 }
 
+// ---- few of a short line of short keys: those found so far are kept in order
+
+constexpr int64_t kShortest = 256, kMostInserted = 16;
+template <class T>
+void select_by_insertion(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
+  uint64_t first[kMostInserted];
+  Order<T> order{p};
+  auto offer = [&](int64_t i) {
+    auto entry = packed_entry(static_cast<Compute<T>>(x[i * p.inner]), i, p.largest);
+    int64_t at = std::min(i, p.k - 1);
+    if (i >= p.k && entry > first[at]) return;
+    for (; at > 0 && first[at - 1] > entry; at--) first[at] = first[at - 1];
+    first[at] = entry;
+  };
+  int64_t i = 0;
+  for (; i < p.k; i++) offer(i);
+  for (; p.inner == 1 && i + kWidth<T> <= stretch.n; i += kWidth<T>) {
+    auto last = all<Keys<T>>(order.one(x + packed_place(first[p.k - 1])));
+    if (!any(order.precedes(order.several(x + i), last))) continue;
+    for (int64_t lane = 0; lane < kWidth<T>; lane++) offer(i + lane);
+  }
+  for (; i < stretch.n; i++) offer(i);
+  for (i = 0; i < p.k; i++) store_selected(p, x, stretch, packed_place(first[i]), to + i * p.inner);
+}
+
 // Up to kSideBySide lines of a few adjacent elements, which are laid side by side first.
 constexpr int64_t kFew = 8;
 template <class T>
@@ -383,7 +408,12 @@ void select_lines(const SelectArgs& p, int64_t outer, int64_t first, int64_t lin
   if (p.k == 1) return p.inner == 1 ? select_extreme(p, x, stretch, to) : select_extremes(p, x, stretch, lines, to);
   if constexpr (sizeof(T) <= sizeof(uint32_t))
     if ((p.largest || !p.nan_wins) && is_many(p, stretch.n)) {
-      for (int64_t line = 0; line < lines; line++) select_many(p, x + line, stretch, to + line);
+      bool are_few = p.k <= kMostInserted && stretch.n <= kShortest;
+      for (int64_t line = 0; line < lines; line++)
+        if (are_few)
+          select_by_insertion(p, x + line, stretch, to + line);
+        else
+          select_many(p, x + line, stretch, to + line);
       return;
     }
   for (int64_t line = 0, at_once = kMaxSelected / p.k; line < lines; line += at_once)

@@ -13,10 +13,16 @@ struct WindowArgs {
   void* y = nullptr;        // [planes, outs]
   enum { kF32, kU8, kI8 } type = kF32;
   int64_t planes = 1;
-  ConvAxis axes[kConvAxes];  // the last one fits_direct
+  ConvAxis axes[kConvAxes];  // the last one fits_line
   ReduceFn fn = ReduceFn::kMax;
 };
 inline constexpr int64_t kMaxSummed = 512;
+
+// The rows of x that some windows read are folded to a line on the stack, which holds at least one window.
+inline constexpr int64_t kWindowLine = 4096;
+constexpr bool fits_line(const ConvAxis& last) {
+  return last.lhs_dilation == 1 && last.reach() < kWindowLine;
+}
 
 // Where in x the first extreme of each window is, or its first NaN; -1 if all of the window is outside x.
 struct ArgWindowArgs {

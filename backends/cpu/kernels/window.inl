@@ -8,7 +8,7 @@
 #include "backends/cpu/gemm/small_planes.inl"
 
 inline constexpr int64_t kLinesAtOnce = 16;
-inline constexpr int64_t kLine = (kDirectWidth + kMaxReach) * kMaxDirectStride;  // what fits_direct lets a row read
+static_assert(kWindowLine >= (kDirectWidth + kMaxReach) * kMaxDirectStride);  // what fits_direct lets a row read
 
 inline Vec fold_sum(Vec a, Vec b) {
   return a + b;
@@ -122,9 +122,36 @@ void fold_columns(const WindowArgs& p, int64_t columns, float neutral, int64_t y
     Planes::store(p, y + c, folded, columns - c);
   }
 }
+// The fold of adjacent elements, at least a vector of them.
+template <Vec (*fold)(Vec, Vec)>
+float fold_adjacent(const float* x, int64_t count, float neutral) {
+  Vec folded = load(x);
+  int64_t i = kLanes;
+  for (; i + kLanes <= count; i += kLanes) folded = fold(folded, load(x + i));
+  // To fold elements twice changes only sums, and for these a missing lane, which is 0, is neutral.
+  if (i < count) folded = fold(folded, neutral == 0 ? load_some(x + i, count - i) : load(x + count - kLanes));
+  return fold_lanes<kLanes / 2, fold>(folded)[0];
+}
+// Windows that are far apart or wide: window by window, or else tap by tap.
+template <class Planes, Vec (*fold)(Vec, Vec)>
+void fold_far_taps(const WindowArgs& p, const WindowRow& row, const float* line, float neutral, int64_t y) {
+  alignas(64) float folded[kDirectWidth + kLanes], read[kDirectWidth + kLanes] = {};
+  const ConvAxis& last = p.axes[2];
+  bool is_whole = last.dilation == 1 && last.taps >= kLanes;
+  for (int64_t c = 0; c < row.columns; c += kLanes) store(folded + c, splat(neutral));
+  for (int64_t c = 0; is_whole && c < row.columns; ++c)
+    folded[c] = fold_adjacent<fold>(line + c * last.stride, last.taps, neutral);
+  for (int64_t tap = 0; !is_whole && tap < last.taps; ++tap) {
+    copy_stepped(FloatRow{line}, tap * last.dilation, last.stride, row.columns, read);
+    for (int64_t c = 0; c < row.columns; c += kLanes) store(folded + c, fold(load(folded + c), load(read + c)));
+  }
+  for (int64_t c = 0; c < row.columns; c += kLanes) Planes::store(p, y + c, load(folded + c), row.columns - c);
+}
+
 template <class Planes, Vec (*fold)(Vec, Vec)>
 void fold_taps(const WindowArgs& p, const WindowRow& row, const float* line, float neutral, int64_t y) {
   const ConvAxis& last = p.axes[2];
+  if (!fits_direct(last)) return fold_far_taps<Planes, fold>(p, row, line, neutral, y);
   if (last.stride == 1)
     return fold_columns<Planes, fold>(p, row.columns, neutral, y,
                                       [&](int64_t tap, int64_t c) { return load(line + tap * last.dilation + c); });
@@ -145,8 +172,8 @@ void fold_taps(const WindowArgs& p, const WindowRow& row, const float* line, flo
 // All rows of a plane. x and y: where the plane begins, and column row.first of its outputs.
 template <class Planes, Vec (*fold)(Vec, Vec)>
 void fold_rows(const WindowArgs& p, const WindowRow& row, int64_t x, float neutral, int64_t y) {
-  alignas(64) float lines[kLine + 4 * kLanes];  // a vector of the last column may read beyond its line
-  int64_t at_once = kLine / row.pitch, rows = p.axes[1].out, total = p.axes[0].out * rows;
+  alignas(64) float lines[kWindowLine + 4 * kLanes];  // a vector of the last column may read beyond its line
+  int64_t at_once = kWindowLine / row.pitch, rows = p.axes[1].out, total = p.axes[0].out * rows;
   for (int64_t first = 0; first < total; first += at_once) {
     int64_t count = total - first < at_once ? total - first : at_once;
     for (int64_t i = 0, out_z = first / rows, out_y = first % rows; i < count; ++i) {
@@ -190,8 +217,10 @@ template <class Planes, Vec (*fold)(Vec, Vec)>
 void fold_planes(const WindowArgs& p, int64_t begin, int64_t end, float neutral) {
   const ConvAxis &z = p.axes[0], &rows = p.axes[1], &last = p.axes[2];
   if (folds_small(p)) return fold_small<Planes, fold>(p, begin, end, neutral);
-  for (int64_t first = 0; first < last.out; first += kDirectWidth) {
-    WindowRow row = window_row(last, first, last.out - first < kDirectWidth ? last.out - first : kDirectWidth);
+  int64_t most = fits_direct(last) ? kDirectWidth : (kWindowLine - 1 - last.reach()) / last.stride + 1;
+  if (most > kDirectWidth) most = kDirectWidth;
+  for (int64_t first = 0; first < last.out; first += most) {
+    WindowRow row = window_row(last, first, last.out - first < most ? last.out - first : most);
     for (int64_t plane = begin; plane < end; ++plane) {
       int64_t x = plane * z.size * rows.size * last.size, y = plane * z.out * rows.out * last.out;
       fold_rows<Planes, fold>(p, row, x, neutral, y + first);

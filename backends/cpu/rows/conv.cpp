@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows for conv and conv_bias_act over f32: as a product of packed filters and gathered windows or, if a group has few
-// channels, filter by filter.
+// Rows for conv and conv_bias_act over f32: as a product of packed filters and gathered windows, if a group has few
+// channels, filter by filter, or, if x is dilated, from its elements to the places that read them.
 #include "backends/cpu/gemm/conv.h"
+
+#include <algorithm>
 
 #include "backends/cpu/rows/windows.h"
 
@@ -61,6 +63,28 @@ std::string_view refuse_direct(const KernelQuery& query) {
   return fits_direct(axis) ? "" : "windows reach too far";
 }
 
+// Of packed filters, those of which other loops would leave most lanes empty, or multiply mostly zeros.
+bool suits_scatter(const KernelQuery& query) {
+  constexpr int64_t kLongRow = 8, kManyTaps = 128, kManyChannels = 32, kFewInVolume = 4;
+  const Attrs& attrs = query.node.attrs;
+  std::span<const Dim> w(query.type(1).dims);
+  int64_t filters = w[0].literal() / attrs.i64("groups"), channels = w[1].literal();
+  if (std::ranges::any_of(attrs.i64s("lhs_dilation"), [](int64_t apart) { return apart > kMaxDirectStride; }))
+    return true;
+  if (w.back().literal() >= kLongRow && attrs.i64s("rhs_dilation").back() == 1) return true;
+  if (literal_count(w.subspan(2)) > kManyTaps) return true;
+  return channels >= kManyChannels * filters || (w.size() == 2 + kConvAxes && filters <= kFewInVolume);
+}
+
+std::string_view refuse_scattered(const KernelQuery& query) {
+  if (std::string_view why = refuse_any(query); !why.empty()) return why;
+  const Attrs& attrs = query.node.attrs;
+  auto is_one = [](int64_t step) { return step == 1; };
+  if (!std::ranges::all_of(attrs.i64s("strides"), is_one)) return "windows are more than one apart";
+  if (std::ranges::all_of(attrs.i64s("lhs_dilation"), is_one)) return "x is not dilated";
+  return !query.resident(1) || suits_scatter(query) ? "" : "windows are short";
+}
+
 // ---- encoding ----
 
 ConvArgs conv_args(const StepView& view) {
@@ -110,6 +134,14 @@ void encode_product(const StepView& view, const Caps& caps, void* block, Launch&
   load(block, planes ? caps.fns.conv.planes : caps.fns.conv.product, args, 200 + terms_of(args) / 25, launch);
 }
 
+void encode_scattered(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  ConvArgs args = conv_args(view);
+  if (!fits_scatter(args)) return encode_product(view, caps, block, launch);
+  double products = static_cast<double>(args.items * args.groups * args.filters) * static_cast<double>(args.plane()) *
+                    static_cast<double>(args.terms());
+  load(block, caps.fns.conv.scatter, args, 200 + products / 15, launch);
+}
+
 void encode_direct(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   ConvArgs args = conv_args(view);
   const ConvFns& fns = caps.fns.conv;
@@ -123,6 +155,7 @@ void encode_direct(const StepView& view, const Caps& caps, void* block, Launch& 
 void add_conv_rows(RowsByOp& by_op) {
   add(by_op, packer<FilterPackArgs, kFilters>(encode_pack));
   for (Op op : {Op::kConv, Op::kConvBiasAct}) {
+    add(by_op, native<ConvArgs>(op, "conv_f32_scattered", refuse_scattered, encode_scattered));
     add(by_op, native<ConvArgs>(op, "conv_f32_direct", refuse_direct, encode_direct));
     add(by_op, native<ConvArgs>(op, "conv_f32_packed", refuse_packed, encode_packed).form(1, packing_of));
     add(by_op, native<ConvArgs>(op, "conv_f32", refuse_any, encode_product));

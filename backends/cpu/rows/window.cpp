@@ -36,7 +36,7 @@ std::string_view refuse_window(const KernelQuery& query) {
   ConvAxis last{.taps = attrs.i64s("window").back(),
                 .stride = attrs.i64s("strides").back(),
                 .dilation = attrs.i64s("dilation").back()};
-  return fits_direct(last) ? "" : "windows reach too far";
+  return fits_line(last) ? "" : "windows reach too far";
 }
 
 // Sets planes and axes of Args; returns how many taps a window has.

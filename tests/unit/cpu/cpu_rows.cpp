@@ -327,9 +327,9 @@ TEST(cpu_rows, convolutions_by_every_loop) {
   output(b, "few", conv("w2", {3, 6, 3, 3}, {{"pad_lo", ones}, {"strides", std::vector<int64_t>{2, 1}}}));
   output(b, "points", conv("w3", {20, 6, 1, 1}, {}));
   output(b, "deep", unary(Op::kRelu, conv("w4", {6, 1, 3, 3}, {{"pad_lo", ones}, {"groups", int64_t{6}}})));
-  output(b, "spread", conv("w5", {5, 6, 2, 2}, {{"pad_lo", ones}, {"lhs_dilation", std::vector<int64_t>{2, 2}}}));
+  output(b, "spread", conv("w5", {5, 6, 2, 9}, {{"pad_lo", ones}, {"lhs_dilation", std::vector<int64_t>{2, 20}}}));
   std::string report = compare(graph, weights, {noise({2, 6, 10, 12})});
-  for (const char* kernel : {"conv_f32_packed", "conv_f32_direct"})
+  for (const char* kernel : {"conv_f32_packed", "conv_f32_direct", "conv_f32_scattered"})
     EXPECT_NE(report.find(kernel), std::string::npos) << report;
   for (const char* other : {"reference", "region"}) EXPECT_EQ(report.find(other), std::string::npos) << report;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of the CPU for images against the oracle, of an open number of them: elements by rows and columns, norms of
-// channels, places of extremes.
+// channels, windows, places of extremes.
 #include "tests/unit/programs.h"
 
 namespace rlx {
@@ -13,7 +13,8 @@ static std::vector<Tensor> run_on(const char* device, const Graph& graph, const 
   EXPECT_TRUE(program.ok()) << program.status().message();
   std::string report = *(*program)->report("dispatch");
   if (device == std::string_view("cpu")) {
-    for (const char* kernel : {"gather_plane", "instance_norm_f32", "group_norm_f32", "arg_window_f32"})
+    for (const char* kernel :
+         {"gather_plane", "instance_norm_f32", "group_norm_f32", "arg_window_f32", "window_f32", "conv_f32_scattered"})
       EXPECT_NE(report.find(kernel), std::string::npos) << kernel << report;
     EXPECT_EQ(report.find("reference"), std::string::npos) << report;
   }
@@ -32,7 +33,11 @@ TEST(image_rows, agree_with_the_oracle) {
     output(b, "groups", b.op(Op::kGroupNorm, {x, gamma}, {{"groups", int64_t{2}}}));
     NamedAttrs windows{{"fn", "max"}, {"window", Axes{1, 1, 3, 2}}, {"strides", Axes{1, 1, 2, 2}}};
     output(b, "where", cast(b.op(Op::kArgReduceWindow, {x}, windows), DType::kF32));
-    std::vector<Tensor> in{noise({n, 4, 5, 6}), noise({4}, 5), noise({4}, 6)};
+    NamedAttrs apart{{"fn", "max"}, {"window", Axes{1, 1, 2, 3}}, {"strides", Axes{1, 1, 1, 40}}};
+    output(b, "far_windows", b.op(Op::kReduceWindow, {x}, apart));
+    NamedAttrs dilated{{"lhs_dilation", Axes{2, 18}}, {"groups", int64_t{2}}, {"pad_lo", std::vector<Dim>{1, 7}}};
+    output(b, "spread", b.op(Op::kConv, {x, input(b, "w", {6, 2, 2, 25})}, dilated));
+    std::vector<Tensor> in{noise({n, 4, 5, 6}), noise({4}, 5), noise({4}, 6), noise({6, 2, 2, 25}, 7)};
     std::vector<Tensor> want = run_on("reference", graph, in), got = run_on("cpu", graph, in);
     for (size_t i = 0; i < want.size(); i++) expect_near(got[i], want[i]);
   }
