@@ -21,7 +21,7 @@ static Expr widened_from(const Match& m, Expr x) {
   return is_eight_bit(q.dtype()) ? q : Expr();
 }
 
-static std::optional<Centred> centred(const Match& m, Expr x) {
+static std::optional<Centred> centred_here(const Match& m, Expr x) {
   if (Expr q = widened_from(m, x)) return Centred{q, Expr()};
   if (m.is(x, Op::kSub))
     if (Expr q = widened_from(m, m.input(x, 0))) return Centred{q, m.input(x, 1)};
@@ -30,6 +30,17 @@ static std::optional<Centred> centred(const Match& m, Expr x) {
       if (Expr q = widened_from(m, m.input(x, i)); q && m.is_resident(m.input(x, 1 - i)))
         return Centred{q, -m.input(x, 1 - i)};
   return std::nullopt;
+}
+
+// Centred numbers of the shape of x. If x is a view of them, such as the transpose of a convolution with channels last,
+// the view moves to the 8-bit numbers: they have one zero point.
+static std::optional<Centred> centred(const Match& m, Expr x) {
+  Expr under = m.under_views(x);
+  auto it = centred_here(m, under);
+  if (!it || it->q.dims() != under.dims()) return std::nullopt;
+  if (under.value() == x.value()) return it;
+  if (it->zero && !is_one_number(it->zero)) return std::nullopt;
+  return Centred{m.with_views(x, under, it->q), it->zero};
 }
 
 // A scalar, or a vector with one number per column; absent if x is neither.
@@ -44,7 +55,7 @@ static Expr by_column(Expr x, const Dim& columns) {
 static Expr product_of_integers(const Match& m) {
   if (m.anchor().dtype() != DType::kI32) return Expr();
   auto a = centred(m, m.in(0)), b = centred(m, m.in(1));
-  if (!a || !b || a->q.dims() != m.in(0).dims() || b->q.dims() != m.in(1).dims()) return Expr();
+  if (!a || !b) return Expr();
   if (a->zero && !is_one_number(a->zero)) return m.miss("the left zero points differ");
   Expr a_zero = a->zero ? reshape(a->zero, {}) : Expr(), b_zero = b->zero, left = a->q, right = b->q;
   if (m.attrs().flag("transpose_a")) left = swap_last_axes(left);
@@ -84,7 +95,6 @@ static Expr conv_of_integers(const Match& m) {
   auto numbers = [&](Expr x) { return is_eight_bit(x.dtype()) ? std::optional(Centred{x, Expr()}) : centred(m, x); };
   auto x = numbers(m.in(0)), w = numbers(m.in(1));
   if (!x || !w) return Expr();
-  if (x->q.dims() != m.in(0).dims() || w->q.dims() != m.in(1).dims()) return Expr();
   if (x->zero && !is_one_number(x->zero)) return m.miss("the zero points of x differ");
   Expr x_zero = x->zero ? as_numbers(m, x->zero, x->q.dtype(), {}) : Expr(), w_zero;
   if (x->zero && !x_zero) return m.miss("the dtype of x may not hold its zero point");
@@ -139,6 +149,16 @@ static std::optional<Scaled> scaled(const Match& m, Expr x) {
   return it;
 }
 
+// The same for views of such numbers: they have one scale, and the view moves to the 8-bit numbers.
+static std::optional<Scaled> scaled_under_views(const Match& m, Expr x) {
+  Expr under = m.under_views(x);
+  auto it = scaled(m, under);
+  if (!it || under.value() == x.value()) return it;
+  if (it->scale.rank() != 0) return std::nullopt;
+  it->q = m.with_views(x, under, it->q);
+  return it;
+}
+
 constexpr int64_t kMaxTerms = 32768;  // so that no sum wraps
 
 static Expr as_i32(Expr zero) {
@@ -147,7 +167,9 @@ static Expr as_i32(Expr zero) {
 
 // matmul((a - za) * sa, (b - zb) * sb) -> integer_matmul(a, b, za, zb; sa * sb): sums are exact, and scaled at the end
 static Expr product_of_scaled(const Match& m) {
-  auto a = scaled(m, m.in(0)), b = scaled(m, m.in(1));
+  // Without a weight it may be the product of an attention, which is better fused.
+  auto side = m.is_resident(m.in(1)) ? scaled_under_views : scaled;
+  auto a = side(m, m.in(0)), b = side(m, m.in(1));
   if (!a || !b || m.anchor().dtype() != DType::kF32 || a->q.rank() < 2 || b->q.rank() < 2) return Expr();
   bool is_transposed = m.attrs().flag("transpose_b");
   if (m.attrs().flag("transpose_a") || (is_transposed && b->q.rank() > 2)) return m.miss("a side is transposed");
@@ -165,7 +187,7 @@ static Expr product_of_scaled(const Match& m) {
 
 // conv((x - zx) * sx, (w - zw) * sw) -> integer_conv(x, w, zx, zw; sx * sw), likewise
 static Expr conv_of_scaled(const Match& m) {
-  auto x = scaled(m, m.in(0)), w = scaled(m, m.in(1));
+  auto x = scaled_under_views(m, m.in(0)), w = scaled_under_views(m, m.in(1));
   if (!x || !w || m.anchor().dtype() != DType::kF32) return Expr();
   if (x->scale.rank() != 0) return m.miss("the scales of x differ");
   if (w->scale.rank() != 0 && m.node(m.in(1)).attrs.i64("axis") != 0)
@@ -231,9 +253,13 @@ static void add_rules_after_products(RuleSet& rules) {
   // relu(integer_conv(a, b; s)) -> integer_conv(a, b; s, relu)
   rules.add(exact, "integer_relu", op(Op::kRelu, {conv}),
             [=](const Match& m) { return m.rebuilt(m[conv], {}, m.attrs(conv).with("relu", int64_t{1}))[0]; });
-  // quantize_linear(integer_conv(a, b; s), t, z) -> integer_conv(a, b; s, t, z)
-  rules.add(exact, "integer_quantize", op(Op::kQuantizeLinear, {conv, s}).with("block_size", int64_t{0}),
-            [=](const Match& m) { return with_result_scale(m, m[conv], m[s], m.in(2)); });
+  // quantize_linear(integer_conv(a, b; s), t, z) -> integer_conv(a, b; s, t, z), also through views
+  Pattern seen = through_views(conv);
+  rules.add(exact, "integer_quantize", op(Op::kQuantizeLinear, {seen, s}).with("block_size", int64_t{0}),
+            [=](const Match& m) {
+              Expr y = with_result_scale(m, m[conv], m[s], m.in(2));
+              return y ? m.with_views(m[seen], m[conv], y) : y;
+            });
 }
 
 // quantize_linear(dequantize_linear(a) + dequantize_linear(b)) -> quantized_pair(a, b); the same for products

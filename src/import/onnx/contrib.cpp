@@ -252,16 +252,19 @@ void build_expand_dims(Call& call) {
   call.out(0, unsqueeze(x, call.axis(axis[0], x.rank() + 1)));
 }
 
-// The distances between every row of a and every row of b.
+// The distances between every row of a and every row of b: |a|^2 + |b|^2 - 2 a b, as ONNX Runtime computes them, which
+// is a product instead of all differences. So the square of a distance has an error in proportion to |a|^2 + |b|^2, and
+// equal rows may be a little apart; never less than 0.
 void build_cdist(Call& call) {
   std::string_view metric = call.text("metric", "sqeuclidean");
   Expr a = call.in(0), b = call.in(1);
   if (!a.valid() || !b.valid()) return;
-  Expr apart = unsqueeze(a, 1) - unsqueeze(b, 0);
-  Expr square = reshape(sum(apart * apart, {2}), {a.dim(0), b.dim(0)});
-  if (metric == "sqeuclidean") return call.out(0, square);
-  if (metric != "euclidean") return call.fail(Code::kUnsupported, "the metric " + std::string(metric));
-  call.out(0, sqrt(square));
+  if (a.rank() != 2 || b.rank() != 2) return call.fail(Code::kShape, "its inputs must have rank 2");
+  if (metric != "sqeuclidean" && metric != "euclidean")
+    return call.fail(Code::kUnsupported, "the metric " + std::string(metric));
+  Expr a_square = sum(a * a, {1}), b_square = reshape(sum(b * b, {1}), {Dim(1), b.dim(0)});
+  Expr square = maximum(matmul(a * -2, b, {.b = true}) + b_square + a_square, 0);
+  call.out(0, metric == "euclidean" ? sqrt(square) : square);
 }
 
 // Rows of a table; how it is trained has no meaning here.

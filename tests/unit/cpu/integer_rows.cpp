@@ -12,14 +12,14 @@ using namespace testing_programs;
 
 namespace {
 
-// `text` makes y of integers p[2,6,9,8] and q[4,3,3,3], which are i8.
+// `text` makes y of integers p[2,6,9,8] and q[4,3,3,3], which are i8, or of s and t, the f32 that these are cast from.
 struct IntegerRow {
   const char *name, *text;
 };
 
 constexpr IntegerRow kRows[] = {
     {"matmul_integers",
-     "a = cast(p) to=i32\n b = cast(q) to=i32\n c = reshape(a) shape=[2,72,6]\n d = reshape(b) shape=[6,18]\n"
+     "a = cast(s) to=i32\n b = cast(t) to=i32\n c = reshape(a) shape=[2,72,6]\n d = reshape(b) shape=[6,18]\n"
      " y = matmul(c, d) -> i32[2,72,18]"},
     {"matmul_integers",
      "a = cast(p) to=i64\n b = cast(q) to=i64\n c = reshape(a) shape=[2,6,72]\n d = reshape(b) shape=[18,6]\n"

@@ -267,4 +267,25 @@ TEST(onnx_contrib, defaults_of_grouped_queries_may_be_written) {
   EXPECT_NE(attended({Maker::attr("causal", 0)}).find("'causal'"), std::string::npos);
 }
 
+TEST(onnx_contrib, distances_are_roots_of_their_squares) {
+  for (const char* metric : {"euclidean", "sqeuclidean"}) {
+    Maker maker;
+    maker.input("a", 1, {"m", "4"}).input("b", 1, {"n", "4"});
+    maker.node("CDist", {"a", "b"}, {"y"}, {Maker::attr("metric", metric)}, kMicrosoft).output("y");
+    bool is_root = std::string_view(metric) == "euclidean";
+    EXPECT_EQ(Opened(maker).run({counting({2, 4}), counting({1, 4})}), is_root ? "f32[2,1] 0 8" : "f32[2,1] 0 64");
+  }
+}
+
+// Nor is any of rows far from 0, whose squares nearly cancel.
+TEST(onnx_contrib, no_distance_is_less_than_0) {
+  Maker maker(17);
+  maker.input("a", 1, {"n", "3"}).node("CDist", {"a", "a"}, {"y"}, {}, kMicrosoft).f32("zero", {1}, {0});
+  maker.node("Less", {"y", "zero"}, {"below"}).node("Cast", {"below"}, {"z"}, {Maker::attr("to", 6)});
+  maker.node("ReduceMax", {"z"}, {"most"}).output("most");
+  Tensor far = counting({64, 3});
+  for (int64_t i = 0; i < far.count(); i++) far.as<float>()[i] = 1000 + 0.37f * far.as<float>()[i];
+  EXPECT_EQ(Opened(maker).run({far}), "i32[1,1] 0");
+}
+
 }  // namespace rlx
