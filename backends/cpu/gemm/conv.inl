@@ -118,6 +118,22 @@ inline void gather_term(const float* plane, const TapRuns& tap, int64_t step, fl
   }
 }
 
+// As many taps as there are lanes, which read adjacent elements for all columns, some apart.
+inline bool are_adjacent(const TapRuns* taps, int64_t step, int64_t columns) {
+  bool all = step > 1;
+  for (int64_t i = 0; all && i < kLanes; ++i)
+    all = taps[i].count == 1 && taps[i].runs[0].length == columns && taps[i].runs[0].offset == taps->runs[0].offset + i;
+  return all;
+}
+inline void gather_terms(const float* from, int64_t step, int64_t columns, float* to) {
+  for (int64_t c = 0; c < kConvWidth; c += kLanes) {
+    Vec terms[kLanes];
+    for (int64_t i = 0; i < kLanes; ++i) terms[i] = c + i < columns ? load(from + (c + i) * step) : Vec{};
+    transpose(terms);
+    for (int64_t i = 0; i < kLanes; ++i) store(to + i * kConvWidth + c, terms[i]);
+  }
+}
+
 // The filters of a group are processed in blocks of nearly equal height; all but the last are whole panels.
 struct FilterBlocks {
   int64_t count, size;
@@ -153,38 +169,63 @@ inline ConvPart conv_part(const ConvArgs& p, int64_t part) {
   return it;
 }
 
+// The runs of taps from `first` on: of all taps, or, if these are too many, of some of one row of the window.
+struct ListedTaps {
+  TapRuns runs[kListedTaps];
+  int64_t first = 0, count = 0;
+};
+inline void list_taps(const ConvArgs& p, const Place3 (&places)[kConvWidth], int64_t columns, int64_t tap,
+                      ListedTaps& listed) {
+  int64_t taps = p.taps(), row = p.axes[2].taps, at = tap % row;
+  if (taps > kListedTaps) {
+    listed.first = tap;
+    listed.count = row - at < kListedTaps ? row - at : kListedTaps;
+    return find_runs(p, places, columns, tap / row, at, at + listed.count, listed.runs);
+  }
+  listed.first = 0;
+  listed.count = taps;
+  for (int64_t line = 0; line * row < taps; ++line)
+    find_runs(p, places, columns, line, 0, row, listed.runs + line * row);
+}
+
+// Gathers terms [k, k + count) of x, the channels of a group.
+inline void gather_panel(const ConvArgs& p, const Place3 (&places)[kConvWidth], int64_t columns, const float* x,
+                         int64_t k, int64_t count, ListedTaps& listed, float* panel) {
+  int64_t taps = p.taps(), channel = k / taps, tap = k % taps, plane = p.plane();
+  int64_t step = p.axes[2].lhs_dilation > 1 ? 1 : p.axes[2].stride;
+  for (int64_t t = 0, now; t < count; t += now, panel += now * kConvWidth) {
+    if (tap < listed.first || tap >= listed.first + listed.count) list_taps(p, places, columns, tap, listed);
+    int64_t at = tap - listed.first, left = listed.count - at < count - t ? listed.count - at : count - t;
+    const TapRuns* taps_here = listed.runs + at;
+    now = left >= kLanes && are_adjacent(taps_here, step, columns) ? kLanes : 1;
+    if (now > 1)
+      gather_terms(x + channel * plane + taps_here->runs[0].offset, step, columns, panel);
+    else
+      gather_term(x + channel * plane, *taps_here, step, panel);
+    if ((tap += now) == taps) tap = 0, ++channel;
+  }
+}
+
 inline void conv_block(const ConvArgs& p, const ConvPart& part) {
   alignas(64) float panel[kConvTerms * kConvWidth];
   alignas(64) float sums[kConvFilters * kTileStride];
-  TapRuns listed[kListedTaps];
+  ListedTaps listed;
   Place3 places[kConvWidth];
-  int64_t taps = p.taps(), terms = p.terms(), plane = p.plane(), row_taps = p.axes[2].taps;
+  int64_t terms = p.terms();
   for (int64_t c = 0; c < part.columns; ++c) places[c] = split_place(p, part.place + c);
-  bool lists = taps <= kListedTaps;  // else some taps of one row of the window at a time
-  for (int64_t row = 0; lists && row * row_taps < taps; ++row)
-    find_runs(p, places, part.columns, row, 0, row_taps, listed + row * row_taps);
-  int64_t step = p.axes[2].lhs_dilation > 1 ? 1 : p.axes[2].stride;
 
   int64_t filter = part.group * p.filters + part.first;
-  const float* x = p.x + (part.item * p.groups + part.group) * p.channels * plane;
+  const float* x = p.x + (part.item * p.groups + part.group) * p.channels * p.plane();
   // Where the weights of a filter of this part lie for the terms from k on, and their strides.
   int64_t w_row = p.is_packed ? 1 : terms, w_col = p.is_packed ? kFilterPanel : 1;
   const float* w = p.w + (p.is_packed ? (part.group * filter_panels(p.filters) * kFilterPanel + part.first) * terms
                                       : filter * terms);
   // Filters that lie together.
   int64_t height = p.is_packed && part.filters > kFilterPanel ? kFilterPanel : part.filters;
-  int64_t channel = 0, tap = 0, k = 0;
+  int64_t k = 0;
   do {
     int64_t count = terms - k < kConvTerms ? terms - k : kConvTerms;
-    for (int64_t t = 0; t < count; ++t) {
-      int64_t at = lists ? tap : tap % row_taps % kListedTaps;
-      if (!lists && (t == 0 || at == 0)) {
-        int64_t first = tap % row_taps - at, end = row_taps - first < kListedTaps ? row_taps : first + kListedTaps;
-        find_runs(p, places, part.columns, tap / row_taps, first, end, listed);
-      }
-      gather_term(x + channel * plane, listed[at], step, panel + t * kConvWidth);
-      if (++tap == taps) tap = 0, ++channel;
-    }
+    if (count > 0) gather_panel(p, places, part.columns, x, k, count, listed, panel);
     for (int64_t c = 0; c < part.columns; c += 2 * kLanes) {
       for (int64_t first = 0; first < part.filters; first += height) {
         int64_t rows = part.filters - first < height ? part.filters - first : height;
