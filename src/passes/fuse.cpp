@@ -12,7 +12,7 @@ Result<Graph> fuse_composites(Graph graph, PassContext& context) {
       RuleSet({add_rope_rules, add_half_rules}),
       RuleSet({add_attention_rules, add_score_rules, add_half_rules}, {add_view_rules}),
       RuleSet({add_small_derived_rules, add_gate_rules}),
-      RuleSet({add_integer_rules, add_byte_rules, add_linear_rules, add_conv_rules, add_channel_rules},
+      RuleSet({add_integer_rules, add_byte_rules, add_linear_rules, add_conv_rules, add_channel_rules, add_row_rules},
               {add_view_rules}),
   };
   RewriteOptions options = context.rewrite_options("fuse");

@@ -192,11 +192,53 @@ inline V some_bytes(const uint8_t* from, int64_t n) {
   return bytes;
 }
 
+// Copies four terms at once of all columns of a panel, whose numbers lie side by side; returns how many terms that are.
+#if RLX_ISA == 2
+inline int64_t copy_whole_rows(const uint8_t* from, int64_t row, uint32_t flip, int64_t terms, int8_t* to,
+                               int32_t* column_sums) {
+  const __m512i flips = _mm512_set1_epi32(static_cast<int32_t>(flip)), ones = _mm512_set1_epi8(1);
+  __m512i sums[4];
+  RLX_UNROLL for (int v = 0; v < 4; ++v) sums[v] = _mm512_loadu_si512(column_sums + v * kLanes);
+  int64_t t = 0;
+  for (; t + 4 <= terms; t += 4, from += 4 * row, to += 4 * kInt8Width) {
+    __m512i rows[4];
+    RLX_UNROLL for (int i = 0; i < 4; ++i) rows[i] = _mm512_xor_si512(_mm512_loadu_si512(from + i * row), flips);
+    __m512i low = _mm512_unpacklo_epi8(rows[0], rows[1]), high = _mm512_unpackhi_epi8(rows[0], rows[1]);
+    __m512i low_next = _mm512_unpacklo_epi8(rows[2], rows[3]), high_next = _mm512_unpackhi_epi8(rows[2], rows[3]);
+    // Quarter q of fours[i] holds columns 16 q + 4 i and on: quarters are transposed in a square.
+    const __m512i fours[4] = {_mm512_unpacklo_epi16(low, low_next), _mm512_unpackhi_epi16(low, low_next),
+                              _mm512_unpacklo_epi16(high, high_next), _mm512_unpackhi_epi16(high, high_next)};
+    __m512i first[2], last[2];
+    RLX_UNROLL for (int i = 0; i < 2; ++i) {
+      first[i] = _mm512_shuffle_i32x4(fours[2 * i], fours[2 * i + 1], 0x44);
+      last[i] = _mm512_shuffle_i32x4(fours[2 * i], fours[2 * i + 1], 0xee);
+    }
+    const __m512i columns[4] = {
+        _mm512_shuffle_i32x4(first[0], first[1], 0x88), _mm512_shuffle_i32x4(first[0], first[1], 0xdd),
+        _mm512_shuffle_i32x4(last[0], last[1], 0x88), _mm512_shuffle_i32x4(last[0], last[1], 0xdd)};
+    RLX_UNROLL for (int v = 0; v < 4; ++v) {
+      _mm512_storeu_si512(to + 4 * kLanes * v, columns[v]);
+      __m512i pairs = _mm512_maddubs_epi16(ones, columns[v]);
+      sums[v] = _mm512_add_epi32(sums[v], _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+    }
+  }
+  RLX_UNROLL for (int v = 0; v < 4; ++v) _mm512_storeu_si512(column_sums + v * kLanes, sums[v]);
+  return t;
+}
+#else
+inline int64_t copy_whole_rows(const uint8_t*, int64_t, uint32_t, int64_t, int8_t*, int32_t*) {
+  return 0;
+}
+#endif
+
 // Columns beyond those of the block get any numbers; nothing stores their sums.
 inline void copy_right(const Int8ProductArgs& p, const Int8Block& block, int64_t from, int64_t terms, int8_t* to,
                        int32_t* column_sums) {
   const uint32_t flip = p.b_signed ? 0 : 0x80808080;
-  for (int64_t c = 0; c < block.columns; c += kLanes) {
+  int64_t done = 0;
+  if (p.b_col == 1 && p.b_row != 1 && block.columns == kInt8Width)
+    done = copy_whole_rows(block.b + from * p.b_row, p.b_row, flip, terms, to, column_sums);
+  for (int64_t c = 0; c < block.columns && done < terms; c += kLanes) {
     const uint8_t* corner = block.b + from * p.b_row + c * p.b_col;
     int64_t wide = block.columns - c < kLanes ? block.columns - c : kLanes;
     auto put = [&](int64_t t, Word fours) {
@@ -211,7 +253,7 @@ inline void copy_right(const Int8ProductArgs& p, const Int8Block& block, int64_t
       }
       continue;
     }
-    for (int64_t t = 0; t < terms; t += 4) {
+    for (int64_t t = done; t < terms; t += 4) {
       Word fours{};
       for (int64_t j = 0; j < 4 && t + j < terms; ++j) {
         const uint8_t* row = corner + (t + j) * p.b_row;
