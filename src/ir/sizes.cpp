@@ -340,7 +340,8 @@ Status Graph::add_guard(Guard guard) {
   if (!implies(normal.relation, normal.a, normal.b)) return record(guard, std::move(normal));
   // Read from text, the guard of a node is known before the node.
   auto known = find_guard(normal.relation, normal.b - normal.a);
-  if (known && (!guard.is_derived || guards_[*known].where == guard.where)) guards_[*known].is_derived = guard.is_derived;
+  if (known && (!guard.is_derived || guards_[*known].where == guard.where))
+    guards_[*known].is_derived = guard.is_derived;
   return {};
 }
 

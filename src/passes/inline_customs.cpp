@@ -87,7 +87,8 @@ static Result<Graph> with_guards_of_its_own(const Graph& graph) {
   Graph made(graph.name(), &graph.table());
   GraphCopy copy(graph, made);
   for (const auto& [symbol, range] : graph.symbols()) RLX_TRY(made.declare_symbol(symbol, range));
-  for (const Guard& guard : graph.guards()) RLX_TRY(made.declare_guard({guard.relation, guard.a, guard.b, guard.where}));
+  for (const Guard& guard : graph.guards())
+    RLX_TRY(made.declare_guard({guard.relation, guard.a, guard.b, guard.where}));
   RLX_TRY(copy.copy_all());
   return made;
 }

@@ -54,8 +54,7 @@ void add_by_pairs(const Int8Chunk& chunk) {
     for (int r = 0; r < Rows; ++r) {
       int32_t pairs[kMaddVecs * kLanes];
       __builtin_memcpy(pairs, acc[r], sizeof pairs);
-      for (int64_t c = 0; c < kColumns; ++c)
-        chunk.sums[r * kInt8Width + column + c] += pairs[2 * c] + pairs[2 * c + 1];
+      for (int64_t c = 0; c < kColumns; ++c) chunk.sums[r * kInt8Width + column + c] += pairs[2 * c] + pairs[2 * c + 1];
     }
   }
 }
@@ -76,7 +75,7 @@ struct PairTiles {
   static void add(const Int8Chunk& chunk, int64_t rows) { add_rows<PairTiles>(chunk, rows); }
   static constexpr Int8TileFn fn(int64_t rows) {
     constexpr Int8TileFn kFns[] = {add_by_pairs<1>, add_by_pairs<2>, add_by_pairs < kMaddRows == 4 ? 3 : 1 >,
-                                      add_by_pairs < kMaddRows == 4 ? 4 : 1 > };
+                                   add_by_pairs < kMaddRows == 4 ? 4 : 1 > };
     return kFns[rows - 1];
   }
 };
@@ -89,8 +88,7 @@ RLX_VNNI void add_by_fours(const Int8Chunk& chunk) {
   constexpr int kVecs = kInt8Width / kLanes;
   __m512i acc[Rows][kVecs];
   RLX_UNROLL for (int r = 0; r < Rows; ++r) {
-    RLX_UNROLL for (int v = 0; v < kVecs; ++v) acc[r][v] =
-        _mm512_loadu_si512(chunk.sums + r * kInt8Width + v * kLanes);
+    RLX_UNROLL for (int v = 0; v < kVecs; ++v) acc[r][v] = _mm512_loadu_si512(chunk.sums + r * kInt8Width + v * kLanes);
   }
   const int8_t* b = chunk.b;
   for (int64_t four = 0; four < chunk.fours; ++four, b += 4 * kInt8Width) {
@@ -107,8 +105,7 @@ RLX_VNNI void add_by_fours(const Int8Chunk& chunk) {
     }
   }
   RLX_UNROLL for (int r = 0; r < Rows; ++r) {
-    RLX_UNROLL for (int v = 0; v < kVecs; ++v)
-        _mm512_storeu_si512(chunk.sums + r * kInt8Width + v * kLanes, acc[r][v]);
+    RLX_UNROLL for (int v = 0; v < kVecs; ++v) _mm512_storeu_si512(chunk.sums + r * kInt8Width + v * kLanes, acc[r][v]);
   }
 }
 
@@ -117,7 +114,7 @@ struct FourTiles {
   static void add(const Int8Chunk& chunk, int64_t rows) { add_rows<FourTiles>(chunk, rows); }
   static constexpr Int8TileFn fn(int64_t rows) {
     constexpr Int8TileFn kFns[] = {add_by_fours<1>, add_by_fours<2>, add_by_fours<3>,
-                                      add_by_fours<4>, add_by_fours<5>, add_by_fours<6>};
+                                   add_by_fours<4>, add_by_fours<5>, add_by_fours<6>};
     return kFns[rows - 1];
   }
 };
@@ -135,8 +132,7 @@ struct Int8Block {
 };
 
 // Copies terms [from, from + terms) of the rows as unsigned numbers, with zeros up to a multiple of four.
-inline void copy_left(const Int8ProductArgs& p, const Int8Block& block, int64_t from, int64_t terms,
-                      uint8_t* to) {
+inline void copy_left(const Int8ProductArgs& p, const Int8Block& block, int64_t from, int64_t terms, uint8_t* to) {
   const uint8_t flip = p.a_signed ? 0x80 : 0;
   const Bytes flips = flip - Bytes{};
   for (int64_t r = 0; r < block.rows; ++r, to += kInt8Terms) {
@@ -289,8 +285,8 @@ inline void set_zero_points(const Int8ProductArgs& p, const Int8Block& block, In
   }
 }
 
-inline void finish_int8(const Int8ProductArgs& p, const Int8Block& block, const int32_t* sums,
-                            const int32_t* row_sums, Int8Columns& columns) {
+inline void finish_int8(const Int8ProductArgs& p, const Int8Block& block, const int32_t* sums, const int32_t* row_sums,
+                        Int8Columns& columns) {
   uint32_t a_zero = static_cast<uint32_t>(p.a_zero ? *p.a_zero : 0) + (p.a_signed ? 128 : 0);
   for (int64_t c = 0; c < kInt8Width; ++c)
     columns.take[c] =

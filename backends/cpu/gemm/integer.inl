@@ -70,4 +70,4 @@ struct IntegerProduct {
 };
 
 inline constexpr IntegerFns kIntegers = {{IntegerProduct<uint32_t>::parts, IntegerProduct<uint32_t>::run},
-                                          {IntegerProduct<uint64_t>::parts, IntegerProduct<uint64_t>::run}};
+                                         {IntegerProduct<uint64_t>::parts, IntegerProduct<uint64_t>::run}};

@@ -422,13 +422,13 @@ void norm_write_run(const NormArgs& p, int64_t begin, int64_t end) {
 }
 
 inline constexpr NormFns kNorms = {{softmax_parts, softmax_run},
-                                  {piece_parts, largest_run},
-                                  {piece_parts, exp_run},
-                                  {piece_parts, scale_run},
-                                  {norm_parts, norm_run<true>},
-                                  {norm_parts, norm_run<false>},
-                                  {norm_piece_parts, norm_sums_run<true>},
-                                  {norm_piece_parts, norm_squares_run},
-                                  {norm_piece_parts, norm_write_run<true>},
-                                  {norm_piece_parts, norm_sums_run<false>},
-                                  {norm_piece_parts, norm_write_run<false>}};
+                                   {piece_parts, largest_run},
+                                   {piece_parts, exp_run},
+                                   {piece_parts, scale_run},
+                                   {norm_parts, norm_run<true>},
+                                   {norm_parts, norm_run<false>},
+                                   {norm_piece_parts, norm_sums_run<true>},
+                                   {norm_piece_parts, norm_squares_run},
+                                   {norm_piece_parts, norm_write_run<true>},
+                                   {norm_piece_parts, norm_sums_run<false>},
+                                   {norm_piece_parts, norm_write_run<false>}};

@@ -168,7 +168,8 @@ TEST(onnx_numbers, few_bits_change_their_sign) {
   for (auto [from, to] : {std::pair(22, 21), {21, 22}, {26, 25}, {25, 26}}) {  // uint4 and int4, uint2 and int2
     Maker maker(25);
     maker.input("x", 7, {"n"}).node("Cast", {"x"}, {"few"}, {Maker::attr("to", from)});
-    maker.node("Cast", {"few"}, {"other"}, {Maker::attr("to", to)}).node("Cast", {"other"}, {"y"}, {Maker::attr("to", 7)});
+    maker.node("Cast", {"few"}, {"other"}, {Maker::attr("to", to)})
+        .node("Cast", {"other"}, {"y"}, {Maker::attr("to", 7)});
     maker.output("y");
     bool is_signed = to == 22 || to == 26;
     int64_t top = from < 25 ? 15 : 3;

@@ -164,10 +164,10 @@ TEST(control, a_result_is_read_where_the_body_has_put_it) {
     for (const char* node : {"if(p, x) then=", "scan(x) n_carry=1 n_xs=0 length=1 body="}) {
       bool is_if = node[0] == 'i';
       std::string body = std::string("graph") + range + " {\nx = input f32[m]\nz = neg(x)\noutput z\n}";
-      auto exec = exec_of("graph {\nc = input i64[]\np = input bool[]\ni = dynamic_iota(c) symbol=\"m\" -> i64[m]\n"
-                          "x = cast(i) to=f32\ny = " +
-                          std::string(node) + body + (is_if ? " else=" + body : "") +
-                          "\no = cumulative(y) fn=min axis=0\noutput o\n}");
+      auto exec = exec_of(
+          "graph {\nc = input i64[]\np = input bool[]\ni = dynamic_iota(c) symbol=\"m\" -> i64[m]\n"
+          "x = cast(i) to=f32\ny = " +
+          std::string(node) + body + (is_if ? " else=" + body : "") + "\no = cumulative(y) fn=min axis=0\noutput o\n}");
       ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, truth(true)).ok());
       for (int run = 0; run < 2 * Room::kPatience + 8; run++) {
         int64_t count = run == 4 ? int64_t{1} << 19 : 3 + run;
