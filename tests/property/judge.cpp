@@ -17,6 +17,15 @@ static Results right_results(const RandomGraph& random) {
   return interpret(random.graph, random.runs[0], random.params, {EvalMode::kTyped, Bounds::kError}).value();
 }
 
+// Of the right results, but with this number as the first of the first output.
+static std::string difference_with_first(const RandomGraph& random, float result) {
+  auto meaning = Meaning::of(random);
+  EXPECT_TRUE(meaning.ok()) << meaning.status().message();
+  Results results = right_results(random);
+  *results[0].as<float>() = result;
+  return meaning->difference(results);
+}
+
 TEST(judge, sees_a_planted_fault) {
   auto graph = parse(R"(
     graph "g" {
@@ -202,13 +211,7 @@ TEST(judge, knows_that_a_moved_factor_may_make_a_number_vanish_and_no_more) {
   k[0] = -INFINITY, k[1] = 1, v[0] = 2, v[1] = 3;
   for (bool vanishes : {false, true}) {
     q[0] = q[1] = vanishes ? 0x1p-99f : 1;
-    auto difference = [&](float result) {
-      auto meaning = Meaning::of(random);
-      EXPECT_TRUE(meaning.ok()) << meaning.status().message();
-      Results results = right_results(random);
-      *results[0].as<float>() = result;
-      return meaning->difference(results);
-    };
+    auto difference = [&](float result) { return difference_with_first(random, result); };
     EXPECT_EQ(difference(3), "");
     EXPECT_EQ(difference(NAN).empty(), vanishes);
     EXPECT_NE(difference(2), "");
@@ -237,13 +240,7 @@ TEST(judge, knows_that_a_moved_factor_may_make_a_number_infinite_and_no_more) {
   k[0] = k[1] = 0.25f;
   for (bool overflows : {false, true}) {
     q[0] = q[1] = overflows ? 2 : 0.25f;
-    auto difference = [&](float result) {
-      auto meaning = Meaning::of(random);
-      EXPECT_TRUE(meaning.ok()) << meaning.status().message();
-      Results results = right_results(random);
-      *results[0].as<float>() = result;
-      return meaning->difference(results);
-    };
+    auto difference = [&](float result) { return difference_with_first(random, result); };
     EXPECT_EQ(difference(*right_results(random)[0].as<float>()), "");
     EXPECT_EQ(difference(NAN).empty(), overflows);
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "backends/far/far.h"
+#include "ir/text.h"
 #include "ops/expr.h"
 #include "runtime/exec.h"
 
@@ -113,6 +114,21 @@ inline Tensor on_host(const Tensor& tensor) {
   Tensor copy = *Tensor::create(tensor.dtype(), tensor.dims());
   EXPECT_TRUE(copy_bytes(copy.storage()->place(), tensor.storage()->place(), copy.bytes()).ok());
   return copy;
+}
+
+inline Tensor scalar_i64(int64_t number) {
+  Tensor tensor = *Tensor::create(DType::kI64, std::span<const int64_t>());
+  *tensor.as<int64_t>() = number;
+  return tensor;
+}
+
+// Of a graph in text.
+inline std::unique_ptr<Exec> exec_of(const std::string& text, const NamedAttrs& options = {}) {
+  auto graph = parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  auto program = Program::compile(env_with(1), *graph, nullptr, nullptr, options);
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  return Exec::create(*program).value();
 }
 
 inline Tensor shown(Exec& exec, SlotKind kind, size_t slot) {

@@ -103,20 +103,6 @@ TEST(control, an_input_of_a_body_may_have_the_name_of_a_param) {
   }
 }
 
-static std::unique_ptr<Exec> exec_of(const std::string& text, const NamedAttrs& options = {}) {
-  auto graph = parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status().message();
-  auto program = Program::compile(env_with(1), *graph, nullptr, nullptr, options);
-  EXPECT_TRUE(program.ok()) << program.status().message();
-  return Exec::create(*program).value();
-}
-
-static Tensor whole(int64_t number) {
-  Tensor tensor = *Tensor::create(DType::kI64, std::span<const int64_t>());
-  *tensor.as<int64_t>() = number;
-  return tensor;
-}
-
 // Of the two sizes that a loop finds, the first stands beside the second of the run before for a moment.
 TEST(control, sizes_of_the_run_before_break_no_guard) {
   auto exec = exec_of(R"(graph {
@@ -150,7 +136,7 @@ TEST(control, sizes_of_the_run_before_break_no_guard) {
   Tensor two = noise({2});
   for (int64_t trips : {2, 3, 1, 0}) {
     ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, two).ok() && exec->bind(SlotKind::kInput, 1, two).ok());
-    ASSERT_TRUE(exec->bind(SlotKind::kInput, 2, whole(trips)).ok());
+    ASSERT_TRUE(exec->bind(SlotKind::kInput, 2, scalar_i64(trips)).ok());
     Status status = exec->run();
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->dims()[0], 2 + trips);
@@ -171,7 +157,7 @@ TEST(control, a_result_is_read_where_the_body_has_put_it) {
       ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, truth(true)).ok());
       for (int run = 0; run < 2 * Room::kPatience + 8; run++) {
         int64_t count = run == 4 ? int64_t{1} << 19 : 3 + run;
-        ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, whole(range[0] ? run % 9 + 3 : count)).ok());
+        ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, scalar_i64(range[0] ? run % 9 + 3 : count)).ok());
         Status status = exec->run();
         ASSERT_TRUE(status.ok()) << status.message();
         Tensor got = shown(*exec, SlotKind::kOutput, 0);

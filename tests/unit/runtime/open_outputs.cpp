@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Outputs whose size has no upper bound: their memory grows in the run. What holds of other slots holds of them.
-#include "ir/text.h"
 #include "tests/unit/programs.h"
 
 namespace rlx {
@@ -13,18 +12,6 @@ Tensor list(std::initializer_list<int64_t> numbers) {
   Tensor tensor = *Tensor::create(DType::kI64, std::array{static_cast<int64_t>(numbers.size())});
   std::copy(numbers.begin(), numbers.end(), tensor.as<int64_t>());
   return tensor;
-}
-
-Tensor number(int64_t it) {
-  Tensor tensor = *Tensor::create(DType::kI64, std::span<const int64_t>());
-  *tensor.as<int64_t>() = it;
-  return tensor;
-}
-
-std::unique_ptr<Exec> exec_of(const char* text) {
-  auto graph = parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status().message();
-  return Exec::create(*Program::compile(env_with(1), *graph, nullptr, nullptr, {})).value();
 }
 
 // t = x, 0, 1, ..., count - 1
@@ -63,7 +50,7 @@ TEST(open_outputs, carry_their_state_when_another_size_grows) {
     output q
   })");
   ASSERT_TRUE(exec->link(0, 1).ok());
-  ASSERT_TRUE(bind(*exec, 0, number(2)).ok());
+  ASSERT_TRUE(bind(*exec, 0, scalar_i64(2)).ok());
   const char* sums[] = {"", "100 102 ", "100 102 102 104 "};
   for (size_t run = 0; run < 3; run++) {
     ASSERT_TRUE(bind(*exec, 2, run == 0 ? list({}) : run == 1 ? list({100, 101}) : list({100, 101, 102, 103})).ok());
@@ -75,7 +62,7 @@ TEST(open_outputs, carry_their_state_when_another_size_grows) {
 
 TEST(open_outputs, keep_their_result_when_slots_are_bound_again) {
   auto exec = appending();
-  ASSERT_TRUE(bind(*exec, 0, number(2)).ok());
+  ASSERT_TRUE(bind(*exec, 0, scalar_i64(2)).ok());
   ASSERT_TRUE(bind(*exec, 1, list({7, 8, 9})).ok());
   ASSERT_TRUE(exec->run().ok());
   Tensor large = *Tensor::create(DType::kI64, std::array<int64_t, 1>{1000});
@@ -87,7 +74,7 @@ TEST(open_outputs, keep_their_result_when_slots_are_bound_again) {
 
 TEST(open_outputs, begin_with_zeros) {
   auto exec = appending();
-  ASSERT_TRUE(bind(*exec, 0, number(2)).ok());
+  ASSERT_TRUE(bind(*exec, 0, scalar_i64(2)).ok());
   {
     Tensor secret = *Tensor::create(DType::kI64, std::array<int64_t, 1>{20000});
     std::fill_n(secret.as<int64_t>(), 20000, 77);
@@ -100,7 +87,7 @@ TEST(open_outputs, begin_with_zeros) {
 // The result of an earlier run is not where a run for bound memory works.
 TEST(open_outputs, stay_while_a_run_writes_elsewhere) {
   auto exec = appending();
-  ASSERT_TRUE(bind(*exec, 0, number(2)).ok());
+  ASSERT_TRUE(bind(*exec, 0, scalar_i64(2)).ok());
   ASSERT_TRUE(bind(*exec, 1, list({7, 8})).ok());
   ASSERT_TRUE(exec->run().ok());
   Tensor first = *exec->tensor(SlotKind::kOutput, 0);
@@ -125,7 +112,7 @@ TEST(open_outputs, share_no_memory_with_other_slots) {
     output a
     output b
   })");
-  ASSERT_TRUE(bind(*exec, 0, number(2)).ok());
+  ASSERT_TRUE(bind(*exec, 0, scalar_i64(2)).ok());
   ASSERT_TRUE(bind(*exec, 1, list({7, 8})).ok());
   ASSERT_TRUE(exec->run().ok());
   Tensor a = *exec->tensor(SlotKind::kOutput, 0);
