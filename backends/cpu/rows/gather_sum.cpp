@@ -52,7 +52,8 @@ void encode_gather_plane(const StepView& view, const Caps& caps, void* block, La
   for (size_t i = 0; i + 2 < rank; i++) args.outer *= x.dims[i];
   for (size_t i : {1, 2}) {
     const View& index = view.in[i];
-    (i == 1 ? args.rows : args.columns) = {index.data, index.dtype == DType::kI64, x.dims[rank - 3 + i], index.dims[0]};
+    (i == 1 ? args.rows : args.columns) =
+        GatherPlaneArgs::Axis{index.data, index.dtype == DType::kI64, x.dims[rank - 3 + i], index.dims[0]};
   }
   if (args.rows.n == 0 || args.columns.n == 0 || args.rows.count == 0) args.columns.count = 0;
   load(block, caps.fns.gather_sum.plane, args, 50 + 0.1 * static_cast<double>(view.out[0].count()), launch);
