@@ -344,9 +344,9 @@ RLX_MUST rlx_status_t *rlx_device_supports(const rlx_device_t *device, const rlx
 #define RLX_U16 10
 #define RLX_U32 11
 #define RLX_U64 12
-#define RLX_BOOL 13 /* one byte, 0 or 1                       */
-#define RLX_C64 14  /* two f32: real and imaginary part       */
-#define RLX_C128 15 /* two f64                                */
+#define RLX_BOOL 13   /* one byte, 0 or 1                       */
+#define RLX_C64 14    /* two f32: real and imaginary part       */
+#define RLX_C128 15   /* two f64                                */
 #define RLX_F8E4M3 16 /* 4 bits of exponent, no infinity        */
 #define RLX_F8E5M2 17 /* 5 bits of exponent                     */
 /* Block-quantised dtypes are 64 and above: rlx_dtype_find("q4_0"). */
@@ -718,8 +718,8 @@ RLX_API void rlx_exec_release(rlx_exec_t *exec);
 /* From the next run on, reads the input from this tensor, or writes the output to it. The tensor is retained until the
  * slot is bound again. NULL goes back to the slot's own memory. The dims of inputs give the sizes of the run, and those
  * of an output must be exactly what the output has at these sizes, else the run returns RLX_E_SHAPE. If the run itself
- * decides the dims of an output, its tensor may have any of this rank: its bytes must suffice for the planned dims, or
- * where none are planned for what the run finds. Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (kind),
+ * decides the dims of an output, its tensor may have any dims of this rank. Its bytes must then suffice for the planned
+ * dims or, where none are planned, for what the run finds. Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (kind),
  * RLX_E_DTYPE, RLX_E_SHAPE (the rank), RLX_E_STATE (an output that is read-only or frozen). */
 RLX_MUST rlx_status_t *rlx_exec_bind(rlx_exec_t *exec, int32_t kind, size_t slot, rlx_tensor_t *tensor);
 
@@ -766,13 +766,13 @@ RLX_MUST rlx_status_t *rlx_exec_run(rlx_exec_t *exec);
 
 /* Runs without waiting. The run begins when all n_wait fences are done and all earlier runs of this context have ended;
  * runs of several contexts overlap. Errors of bindings and sizes are returned here, as by rlx_exec_run. *done (a new
- * reference) tells when the run has ended, and how. If a fence in wait fails, or the run before this one does, the run
- * ends with RLX_E_ABORTED, whatever else it waits for, and links stand as the failed run found them; one whose slots
+ * reference) tells when the run has ended, and how. If a fence in wait or the run before this one fails, the run ends
+ * with RLX_E_ABORTED, whatever else it waits for. Links then stand as the failed run found them. A link whose slots
  * were bound since keeps these bindings, and what it held is lost. The context may be used and released meanwhile:
  * rlx_exec_bind, rlx_exec_set_dim and others act on later runs. Where data decide a size, a call that needs this size
  * waits for the run. Bound memory stays in use until the fence is done. With the env option threads=0, or with threads
- * of the host, the run has ended when this returns; if a fence in wait is still open, the thread that waits for the run
- * executes it. */
+ * of the host, the run has ended when this returns, unless a fence in wait is still open: then the thread that waits
+ * for the run executes it. */
 RLX_MUST rlx_status_t *rlx_exec_submit(rlx_exec_t *exec, rlx_fence_t *const *wait, size_t n_wait, rlx_fence_t **done);
 
 /* Stops the runs that were begun or submitted before, between two steps: they end with RLX_E_CANCELLED. Later runs are
@@ -835,8 +835,9 @@ RLX_MUST rlx_status_t *rlx_model_create(const rlx_graph_t *graph, rlx_weights_t 
 /* rlx_import_file and rlx_model_create in one call. policy: the options of both; dims.<symbol> is that of rlx_compile.
  * Where values of an input decide the structure of the graph (the axes of a reduction, say), or the file does not say
  * the rank of an input, the model imports the file again for each set of values, of at most 64 elements, and ranks. It
- * keeps at most cache.capacity of these graphs, and shows only inputs and params in rlx_model_graph: RLX_E_UNSUPPORTED
- * are rlx_model_get and, for an open rank, rlx_graph_print and this input's rlx_graph_value_info. Errors: of both. */
+ * keeps at most cache.capacity of these graphs. rlx_model_graph then has only the inputs and params, and rlx_model_get
+ * is RLX_E_UNSUPPORTED. If a rank is open, so are rlx_graph_print and rlx_graph_value_info of that input. Errors: of
+ * both. */
 RLX_MUST rlx_status_t *rlx_model_open(rlx_env_t *env, const char *path, const rlx_attrs_t *policy, rlx_model_t **out);
 
 /* Takes one more reference and returns its argument. */

@@ -25,7 +25,6 @@ class CpuExecutable : public Executable {
   Status run(const RunArgs&, ExecState&) const override;
 
  private:
-  friend class CpuState;
   // The steps that use one size or one base.
   struct Users {
     uint32_t id;

@@ -8,8 +8,7 @@ static Failure* out_of_memory() {
   return &failure;
 }
 
-// Made while the library loads, so that reporting it later allocates nothing. It is the only static object with a
-// constructor.
+// Made while the library loads, so that reporting it later allocates nothing: CONTRIBUTING.md lists such objects.
 [[gnu::used]] static Failure* const kOutOfMemory = out_of_memory();
 
 std::string_view code_name(Code code) {

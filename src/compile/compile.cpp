@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <unordered_set>
 
-#include "base/json.h"
-#include "base/nearest.h"
 #include "base/os/file.h"
+#include "compile/aliases.h"
+#include "compile/bodies.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "passes/graph_copy.h"
 #include "passes/widen.h"
 #include "plan/control.h"
 #include "plan/views.h"
@@ -111,78 +109,6 @@ static Status dump(const Graph& graph, const CompileOptions& options, size_t num
   return write_file(path, std::as_bytes(std::span<const char>(print(graph))));
 }
 
-// A name means one input or param in the whole program.
-static Status add_body_param(Graph& graph, const BodyParam& param) {
-  auto known = graph.find_leaf(param.name);
-  if (!known) return graph.add_param(param.name, param.type.dtype, param.type.dims).status();
-  const ValueType& type = graph.type(*known);
-  if (graph.node(*known).op != Op::kParam)
-    return Status(Code::kInvalidArgument, "a param of a sub-graph has the name of the input '" + param.name + "'")
-        .with("value", param.name);
-  if (type == param.type) return {};
-  return Status(type.dtype == param.type.dtype ? Code::kShape : Code::kDtype,
-                "the param '" + param.name + "' is " + text_of(type) + ", but in a sub-graph " + text_of(param.type))
-      .with("value", param.name)
-      .with("expected", text_of(type))
-      .with("got", text_of(param.type));
-}
-
-Result<Graph> with_body_params(const Graph& given) {
-  Graph graph = given;
-  if (!given.has_bodies()) return graph;
-  for (const Node& node : given.nodes())
-    for (const BodyParam& param : body_params(node)) RLX_TRY(add_body_param(graph, param));
-  return graph;
-}
-
-// A body may declare all symbols of the graph around it. As every pass copies them with the body, those that it does
-// not name go first.
-static Result<Graph> with_used_symbols(Graph body) {
-  std::unordered_set<std::string_view> used;
-  auto use = [&](const std::string& symbol) { used.insert(symbol); };
-  for (const Node& node : body.nodes()) visit_symbols(node, use);
-  if (used.size() >= body.symbols().size()) return body;
-  Graph made(body.name(), &body.table());
-  GraphCopy copy(body, made);
-  RLX_TRY(copy.declare_used());
-  RLX_TRY(copy.copy_all());
-  return made;
-}
-
-using Names = std::unordered_set<std::string>;
-
-// Params keep their names when passes move them from one graph to another. So no input of a body may have such a name.
-static Result<Graph> with_free_names(Graph body, const Names& params) {
-  std::span<const uint32_t> inputs = body.inputs();
-  auto is_taken = [&](uint32_t input) { return params.contains(body.leaf_name(input)); };
-  if (std::none_of(inputs.begin(), inputs.end(), is_taken)) return body;
-  Graph made(body.name(), &body.table());
-  GraphCopy copy(body, made);
-  RLX_TRY(copy.declare());
-  for (size_t i = 0; i < inputs.size(); i++) {
-    const std::string& given = body.leaf_name(inputs[i]);
-    std::string name = given;
-    for (int k = 2; params.contains(name) || (name != given && body.find_leaf(name)); k++)
-      name = given + "." + std::to_string(k);
-    RLX_TRY(copy.add_input(i, name));
-  }
-  for (uint32_t node = 0; node < body.nodes().size(); node++)
-    if (!copy.has({node, 0})) copy.copy(node);
-  RLX_TRY(copy.add_outputs());
-  return made;
-}
-
-// The graph with bodies, at every level, as passes want them.
-static Result<Graph> with_ready_bodies(Graph graph, const Names& params) {
-  for (uint32_t i = 0; i < graph.nodes().size(); i++)
-    for (std::string_view attr : body_attrs(graph.node(i).op)) {
-      Graph body = RLX_TRY(with_free_names(RLX_TRY(with_used_symbols(*graph.node(i).attrs.graph(attr))), params));
-      body = RLX_TRY(with_ready_bodies(std::move(body), params));
-      graph.set_attr(i, attr, std::make_shared<const Graph>(std::move(body)));
-    }
-  return graph;
-}
-
 static void log_pass(const Host& host, const RewriteReport::PassTime& pass) {
   host.log(LogLevel::kTrace, "compile",
            [&] { return format("pass {}: {:.3} ms, {} made", pass.pass, pass.ms, plural(pass.nodes, "node")); });
@@ -244,15 +170,6 @@ static void set_context(PassContext& context, const Device& device, const Device
   };
 }
 
-// The graph as passes want it: with the params of its bodies, and with bodies whose names are free.
-static Result<Graph> ready_for_passes(const Graph& given) {
-  Graph graph = RLX_TRY(with_body_params(given));
-  if (!graph.has_bodies()) return graph;
-  Names params;
-  for (uint32_t param : graph.params()) params.insert(graph.leaf_name(param));
-  return with_ready_bodies(std::move(graph), params);
-}
-
 static Result<Graph> run_passes(const Graph& given, const Device& device, const Device* fallback,
                                 const CompileOptions& options, RewriteReport& report, const Host* host) {
   auto is_skipped = [&](std::string_view pass) {
@@ -280,66 +197,6 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   }
   RLX_TRY(check_expected(options, report));
   return graph;
-}
-
-// ---- io.alias ----
-
-static Status no_such_slot(std::string_view kind, std::string_view name, const std::vector<std::string_view>& known) {
-  return Status(Code::kNotFound, format("io.alias: the graph has no {} '{}'{}", kind, name, only(known)))
-      .with("value", name);
-}
-
-namespace {
-
-class SlotNames {
- public:
-  explicit SlotNames(const Graph& graph) {
-    for (const GraphOutput& it : graph.outputs()) outputs_.push_back(it.name);
-    for (uint32_t node : graph.inputs()) inputs_.push_back(graph.leaf_name(node));
-    for (size_t i = 0; i < outputs_.size(); i++) output_of_.emplace(outputs_[i], i);
-    for (size_t i = 0; i < inputs_.size(); i++) input_of_.emplace(inputs_[i], i);
-  }
-
-  // The slots that "output=input" names.
-  Result<SlotAlias> find(std::string_view text) const {
-    size_t at = text.find('=');
-    if (at == std::string_view::npos)
-      return Status(Code::kOption, format("io.alias: '{}' is not 'output=input'", text)).with("value", text);
-    auto output = output_of_.find(text.substr(0, at)), input = input_of_.find(text.substr(at + 1));
-    if (output == output_of_.end()) return no_such_slot("output", text.substr(0, at), outputs_);
-    if (input == input_of_.end()) return no_such_slot("input", text.substr(at + 1), inputs_);
-    return SlotAlias{output->second, input->second};
-  }
-
- private:
-  std::vector<std::string_view> outputs_, inputs_;
-  std::unordered_map<std::string_view, size_t> output_of_, input_of_;
-};
-
-}  // namespace
-
-static Result<std::vector<SlotAlias>> find_aliases(const Graph& graph, const std::vector<std::string>& given) {
-  std::vector<SlotAlias> aliases;
-  if (given.empty()) return aliases;
-  SlotNames names(graph);
-  std::vector<bool> is_output_taken(graph.outputs().size()), is_input_taken(graph.inputs().size());
-  for (const std::string& text : given) {
-    SlotAlias alias = RLX_TRY(names.find(text));
-    if (is_output_taken[alias.output] || is_input_taken[alias.input])
-      return Status(Code::kOption, "io.alias: '" + text + "' names a slot that has an alias already")
-          .with("value", text);
-    is_output_taken[alias.output] = is_input_taken[alias.input] = true;
-    const GraphOutput& output = graph.outputs()[alias.output];
-    uint32_t input = graph.inputs()[alias.input];
-    const ValueType &made = graph.type(output.value), &held = graph.node(input).out[0];
-    if (!(made == held))
-      return Status(made.dtype == held.dtype ? Code::kShape : Code::kDtype,
-                    format("io.alias: the output '{}' is {}, the input '{}' is {}: they cannot share memory",
-                           output.name, made, graph.leaf_name(input), held))
-          .with("value", output.name);
-    aliases.push_back(alias);
-  }
-  return aliases;
 }
 
 Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device& device, CompileOptions options,

@@ -31,8 +31,6 @@ struct CompiledGraph {
 // `host` (may be null) receives progress and logs. `fallback` (may be null): as in CompiledGraph.
 Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device& device, CompileOptions options,
                                                      const Host* host = nullptr, Device* fallback = nullptr);
-// Params that only sub-graphs read become params of the graph too, so that users can set them.
-Result<Graph> with_body_params(const Graph& given);
 Status check_outputs(const Graph& graph);  // RLX_E_INVALID_ARGUMENT if there is none
 Result<std::shared_ptr<const Plan>> plan_for(const CompiledGraph& source, const UpperSizes& upper,
                                              const Host* host = nullptr);

@@ -306,4 +306,5 @@ Status Exec::want(std::span<const size_t> outputs) {
   places_version_++;
   return {};
 }
+
 }  // namespace rlx

@@ -7,6 +7,7 @@
 #include "base/check_size.h"
 #include "base/nearest.h"
 #include "base/size_failure.h"
+#include "compile/bodies.h"
 #include "passes/at_sizes.h"
 #include "runtime/special.h"
 

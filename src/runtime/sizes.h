@@ -9,22 +9,13 @@
 #include <vector>
 
 #include "device/device.h"
+#include "runtime/solve.h"
 
 namespace rlx {
 
-// The dims of an input in this run. They determine symbols and are checked.
-struct GivenDims {
-  const ValueType* type;
-  std::span<const int64_t> dims;
-  std::string_view name;
-};
-
 class SizeState {
  public:
-  // Until the run finds them, sizes that an earlier run has found stand for no number.
-  void begin_run() { std::fill(found_.begin(), found_.end(), false); }
-
-  static constexpr int64_t kUnknown = -1;
+  static constexpr int64_t kUnknown = kUnknownSize;
 
   SizeState() = default;
   explicit SizeState(const Plan& plan);
@@ -41,6 +32,8 @@ class SizeState {
   // For a body, whose sizes come from outside. `symbols`: by symbol; those that the run will find are not read.
   Status assign(const Plan& plan, std::span<const int64_t> symbols);
 
+  // Forgets which sizes the last run has found: the next one finds them anew.
+  void begin_run() { std::fill(found_.begin(), found_.end(), false); }
   // Sets a size that the run has computed, and checks the guards whose last size it is.
   Status set_fresh(const Plan& plan, uint32_t fresh, int64_t size);
 
@@ -60,10 +53,5 @@ class SizeState {
 // The index of the symbol; RLX_E_NOT_FOUND, or RLX_E_RANGE if the size is above the plan's upper size or below the
 // minimum.
 Result<uint32_t> check_dim(const Plan& plan, std::string_view symbol, int64_t size);
-
-// The sizes that the dims of inputs determine; nullopt for a symbol that none determines. Used before a plan exists.
-// RLX_E_SHAPE if no size of a dim's last unknown symbol gives the size of the input.
-Result<std::vector<std::optional<int64_t>>> solve_symbols(std::span<const std::string_view> symbols,
-                                                          std::span<const GivenDims> given);
 
 }  // namespace rlx

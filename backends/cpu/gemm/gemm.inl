@@ -8,7 +8,7 @@ inline constexpr int kGemvRows = 3;
 
 // Vectors per register tile. The width of a panel is a multiple of the tile's.
 constexpr int vecs_for(int64_t width) {
-  return RLX_ISA == 2 && width % 48 == 0 ? 3 : 2;
+  return width % (kMaxVecs * kLanes) == 0 ? kMaxVecs : 2;
 }
 
 // Columns that a tile takes. A panel consists of strips of as many columns, [k, strip] each, so that a tile reads
@@ -96,8 +96,8 @@ inline int64_t product_parts(const ProductArgs& p) {
 
 template <int Vecs>
 constexpr TileFn gemv_fn(int64_t rows) {
-  constexpr TileFn kFns[] = {tile_product<1, Vecs, 4>, tile_product < 2, Vecs, RLX_ISA == 2 ? 4 : 2 >,
-                             tile_product<3, Vecs, 2>};
+  constexpr int kChainsOfTwo = RLX_ISA == 2 ? 4 : 2;  // as many as registers allow
+  constexpr TileFn kFns[] = {tile_product<1, Vecs, 4>, tile_product<2, Vecs, kChainsOfTwo>, tile_product<3, Vecs, 2>};
   return kFns[rows - 1];
 }
 
@@ -250,13 +250,15 @@ inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64
       finish(p.epilogue, out, count, columns, corner(p.epilogue, row + r, column + c, p.y, p.y_row));
     };
     auto run = [&](auto&& tile) {
-      if (p.m <= kGemvRows)
-        return tile(0, rows, vecs == 2 ? gemv_fn<2>(rows) : gemv_fn < RLX_ISA == 2 ? 3 : 2 > (rows));
+      if (p.m <= kGemvRows) return tile(0, rows, vecs == 2 ? gemv_fn<2>(rows) : gemv_fn<kMaxVecs>(rows));
       int64_t used = ceil_div(columns, kLanes);  // the last strip may have fewer columns
       for_each_tile(rows, used < vecs ? static_cast<int>(used) : vecs, tile);
     };
     bool is_whole = columns == strip || (p.m > kGemvRows && columns % kLanes == 0);
-    is_whole&& is_plain(p.epilogue) ? run(to_y) : run(to_tile);
+    if (is_whole && is_plain(p.epilogue))
+      run(to_y);
+    else
+      run(to_tile);
   }
 }
 

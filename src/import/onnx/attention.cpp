@@ -6,6 +6,7 @@
 
 #include "import/onnx/heads.h"
 #include "import/onnx/importer.h"
+#include "import/onnx/rotary.h"
 
 namespace rlx::onnx {
 
@@ -173,19 +174,10 @@ void build_flex_attention(Call& call) {
 void build_rotary(Call& call) {
   Expr x = call.in(0), cosine = call.in(1), sine = call.in(2), positions = call.in(3);
   if (!x.valid() || !cosine.valid() || !sine.valid()) return;
-  bool is_flat = x.rank() == 3;
   int64_t heads = call.i64("num_heads", 0);
-  NamedAttrs attrs{{"style", call.i64("interleaved", 0) != 0 ? "interleaved" : "half"}};
-  int64_t rotated = call.i64("rotary_embedding_dim", 0);  // the tables say it too
-  if (rotated != 0 && cosine.rank() > 0 && !(cosine.dim(-1) * 2 == Dim(rotated)))
-    return call.fail(Code::kShape,
-                     format("'rotary_embedding_dim' is {}, the tables have {}", rotated, cosine.dim(-1) * 2));
-  attrs.emplace_back("layout", is_flat ? "bsx" : "bhsd");
-  if (is_flat) {
-    if (heads < 1) return call.fail(Code::kData, "'num_heads' must be given for an input of rank 3");
-    attrs.emplace_back("num_heads", heads);
-  }
-  call.out(0, call.op("rope", {x, cosine, sine, positions}, attrs));
+  if (!suits_tables(call, cosine)) return;
+  if (x.rank() == 3 && heads < 1) return call.fail(Code::kData, "'num_heads' must be given for an input of rank 3");
+  call.out(0, call.op("rope", {x, cosine, sine, positions}, rope_attrs(call, x, heads)));
 }
 
 constexpr NodeKind kKinds[] = {

@@ -2,8 +2,10 @@
 // Node kinds of the domain com.microsoft, which optimisers of ONNX files write for norms, activations and products.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "import/onnx/contrib.h"
+#include "import/onnx/matmul.h"
 #include "import/onnx/softmax.h"
 
 namespace rlx::onnx {
@@ -125,23 +127,32 @@ void build_bias_softmax(Call& call) {
 
 // ---- products ----
 
+// An activation by its ONNX name, with the defaults of its numbers; NAN: it has no such number.
+struct Activation {
+  std::string_view name, op;
+  double alpha = NAN, beta = NAN;
+};
+constexpr Activation kActivations[] = {{"Relu", "relu"},
+                                       {"Tanh", "tanh"},
+                                       {"Sigmoid", "sigmoid"},
+                                       {"Softplus", "softplus"},
+                                       {"Softsign", "softsign"},
+                                       {"Elu", "elu", 1},
+                                       {"LeakyRelu", "leaky_relu", 0.01},
+                                       {"ThresholdedRelu", "thresholded_relu", 1},
+                                       {"HardSigmoid", "hard_sigmoid", 0.2, 0.5}};
+
 Expr activated(Call& call, Expr y) {
   std::string_view name = call.text("activation", "");
-  double alpha = call.f64("activation_alpha", name == "LeakyRelu" ? 0.01 : name == "HardSigmoid" ? 0.2 : 1);
-  double beta = call.f64("activation_beta", 0.5);
-  for (const char* unused : {"activation_gamma", "activation_axis"}) call.ignore(unused);
+  for (const char* maybe_unused : {"activation_alpha", "activation_beta", "activation_gamma", "activation_axis"})
+    call.ignore(maybe_unused);
   if (name.empty()) return y;
-  if (name == "Relu") return call.op("relu", {y});
-  if (name == "Tanh") return tanh(y);
-  if (name == "Sigmoid") return call.op("sigmoid", {y});
-  if (name == "LeakyRelu") return call.op("leaky_relu", {y}, {{"alpha", alpha}});
-  if (name == "HardSigmoid") return call.op("hard_sigmoid", {y}, {{"alpha", alpha}, {"beta", beta}});
-  if (name == "Elu") return call.op("elu", {y}, {{"alpha", alpha}});
-  if (name == "ThresholdedRelu") return call.op("thresholded_relu", {y}, {{"alpha", alpha}});
-  if (name == "Softplus") return call.op("softplus", {y});
-  if (name == "Softsign") return call.op("softsign", {y});
-  call.fail(Code::kUnsupported, "the activation " + std::string(name));
-  return y;
+  const auto* found = std::ranges::find(kActivations, name, &Activation::name);
+  if (found == std::end(kActivations)) return call.fail(Code::kUnsupported, format("the activation {}", name)), y;
+  NamedAttrs attrs;
+  if (!std::isnan(found->alpha)) attrs.emplace_back("alpha", call.f64("activation_alpha", found->alpha));
+  if (!std::isnan(found->beta)) attrs.emplace_back("beta", call.f64("activation_beta", found->beta));
+  return call.op(found->op, {y}, attrs);
 }
 
 // [a, B.., b] as [B.., a, b]: the batch stands between the two axes of the matrix.
@@ -158,17 +169,13 @@ void build_fused_matmul(Call& call) {
   if (!a.valid() || !b.valid()) return;
   if (call.i64("transBatchA", 0) != 0) a = batch_first(a);
   if (call.i64("transBatchB", 0) != 0) b = batch_first(b);
-  bool is_row = a.rank() == 1, is_column = b.rank() == 1;
-  bool turns_a = call.i64("transA", 0) != 0 && !is_row, turns_b = call.i64("transB", 0) != 0 && !is_column;
-  if (is_row) a = unsqueeze(a, 0);
-  if (is_column) b = unsqueeze(b, 1);
-  Expr y = matmul(a, b, {.a = turns_a, .b = turns_b});
-  if (double alpha = call.f64("alpha", 1); alpha != 1) y = y * alpha;
-  if (!y.valid()) return;
-  std::vector<Dim> dims = y.dims();
-  if (is_row) dims.erase(dims.end() - 2);
-  if (is_column) dims.erase(dims.end() - 1);
-  call.out(0, activated(call, is_row || is_column ? reshape(y, dims) : y));
+  Transposed turned{call.i64("transA", 0) != 0 && a.rank() > 1, call.i64("transB", 0) != 0 && b.rank() > 1};
+  double alpha = call.f64("alpha", 1);
+  auto product = [&](Expr rows, Expr columns) {
+    Expr y = matmul(rows, columns, turned);
+    return alpha == 1 ? y : y * alpha;
+  };
+  call.out(0, activated(call, matmul_with_vectors(a, b, product)));
 }
 
 void build_fused_gemm(Call& call) {

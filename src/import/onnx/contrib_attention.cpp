@@ -414,40 +414,12 @@ void build_sparse(Call& call) {
   give_cache(call, heads);
 }
 
-// ---- RotaryEmbedding: one position says where the first row stands ----
-
-void build_rotary(Call& call) {
-  if (call.i64("is_packed_batching", 0) != 0) return call.fail(Code::kUnsupported, "'is_packed_batching'");
-  int64_t rotated = call.i64("rotary_embedding_dim", 0);  // the tables say it too
-  Expr x = call.in(0), positions = call.in(1), cosine = call.in(2), sine = call.in(3);
-  int64_t heads = call.i64("num_heads", 0);
-  call.ignore("scale");  // ONNX Runtime computes without it
-  if (!x.valid() || !positions.valid() || !cosine.valid() || !sine.valid()) return;
-  if (cosine.rank() != 2) return call.fail(Code::kShape, "cos_cache must have rank 2");
-  if (rotated != 0 && !(cosine.dim(1) * 2 == Dim(rotated)))
-    return call.fail(Code::kShape,
-                     format("'rotary_embedding_dim' is {}, the tables have {}", rotated, cosine.dim(1) * 2));
-  bool is_flat = x.rank() == 3;
-  if (is_flat && heads == 0) {
-    Dim count = floor_div(x.dim(2), cosine.dim(1) * 2);
-    if (!count.is_literal()) return call.fail_of_sizes("a number of heads that is not known");
-    heads = count.literal();
-  }
-  NamedAttrs attrs{{"style", call.i64("interleaved", 0) != 0 ? "interleaved" : "half"},
-                   {"layout", is_flat ? "bsx" : "bhsd"}};
-  if (is_flat) attrs.emplace_back("num_heads", heads);
-  if (positions.rank() == 1)
-    positions = reshape(positions, {}) + iota(call.builder(), {x.dim(-2)}, 0, positions.dtype());
-  call.out(0, call.op("rope", {x, cosine, sine, positions}, attrs));
-}
-
 constexpr NodeKind kKinds[] = {
     microsoft("MultiHeadAttention", build_multi_head),
     microsoft("Attention", build_packed),
     microsoft("QAttention", build_packed),
     microsoft("GroupQueryAttention", build_group_query),
     microsoft("SparseAttention", build_sparse),
-    microsoft("RotaryEmbedding", build_rotary),
     microsoft("DecoderMaskedMultiHeadAttention", build_decoder),
 };
 

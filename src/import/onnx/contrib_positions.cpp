@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node kinds of the domain com.microsoft that say where tokens stand: biases by distance, and rotations by three
-// positions.
+// Node kinds of the domain com.microsoft that say where tokens stand: biases by distance, and rotations by one position
+// or by three.
 #include <cmath>
 
-#include "import/onnx/call.h"
+#include "import/onnx/rotary.h"
 
 namespace rlx::onnx {
 
@@ -65,6 +65,26 @@ void build_gated_bias(Call& call) {
   call.out(0, (u * (r * call.in(5) - 1.0) + 2.0) * call.in(2));
 }
 
+// ---- RotaryEmbedding: one position says where the first row stands ----
+
+void build_rotary(Call& call) {
+  if (call.i64("is_packed_batching", 0) != 0) return call.fail(Code::kUnsupported, "'is_packed_batching'");
+  Expr x = call.in(0), positions = call.in(1), cosine = call.in(2), sine = call.in(3);
+  int64_t heads = call.i64("num_heads", 0);
+  call.ignore("scale");  // ONNX Runtime computes without it
+  if (!x.valid() || !positions.valid() || !cosine.valid() || !sine.valid()) return;
+  if (cosine.rank() != 2) return call.fail(Code::kShape, "cos_cache must have rank 2");
+  if (!suits_tables(call, cosine)) return;
+  if (x.rank() == 3 && heads == 0) {
+    Dim count = floor_div(x.dim(2), cosine.dim(1) * 2);
+    if (!count.is_literal()) return call.fail_of_sizes("a number of heads that is not known");
+    heads = count.literal();
+  }
+  if (positions.rank() == 1)
+    positions = reshape(positions, {}) + iota(call.builder(), {x.dim(-2)}, 0, positions.dtype());
+  call.out(0, call.op("rope", {x, cosine, sine, positions}, rope_attrs(call, x, heads)));
+}
+
 // ---- MRotaryEmbedding ----
 
 // Which of the three positions rotates a column: the columns are three chunks, or every third column is that of the
@@ -95,38 +115,33 @@ Expr mixed_table(Call& call, Expr table, Expr positions, const Tensor& streams) 
 void build_rotary_of_three(Call& call) {
   std::vector<int64_t> sections = call.i64s("mrope_section");
   bool is_interleaved = call.i64("mrope_layout", 0) != 0;
-  const char* style = call.i64("interleaved", 0) != 0 ? "interleaved" : "half";
   int64_t heads = call.i64("num_heads", 0);
   double scale = call.f64("scale", 1);
-  int64_t rotated = call.i64("rotary_embedding_dim", 0);  // the tables say it too
   if (call.i64("is_packed_batching", 0) != 0) return call.fail(Code::kUnsupported, "'is_packed_batching'");
   Expr x = call.in(0), positions = call.in(1), cosine = call.in(2), sine = call.in(3);
   if (!x.valid() || !positions.valid() || !cosine.valid() || !sine.valid()) return;
   if (positions.rank() != 3 || cosine.rank() != 2 || !cosine.dim(1).is_literal())
     return call.fail(Code::kShape, "'position_ids' must have rank 3, and the tables a number of columns");
   int64_t columns = cosine.dim(1).literal();
-  if (rotated != 0 && rotated != 2 * columns)
-    return call.fail(Code::kShape, format("'rotary_embedding_dim' is {}, the tables have {}", rotated, 2 * columns));
+  if (!suits_tables(call, cosine)) return;
   if (sections.size() != 3 || sections[0] + sections[1] + sections[2] != columns)
     return call.fail(Code::kData, "'mrope_section' does not split the columns of the tables");
-  bool is_flat = x.rank() == 3;
-  if (is_flat && heads < 1) return call.fail(Code::kData, "'num_heads' must be given for an input of rank 3");
+  if (x.rank() == 3 && heads < 1) return call.fail(Code::kData, "'num_heads' must be given for an input of rank 3");
   Tensor streams = streams_of(call, sections, columns, is_interleaved);
   if (!streams) return;
-  NamedAttrs attrs{{"style", style}, {"layout", is_flat ? "bsx" : "bhsd"}};
-  if (is_flat) attrs.emplace_back("num_heads", heads);
   Dim batch = positions.dim(1), steps = positions.dim(2);
   Expr token = reshape(iota(call.builder(), {batch * steps}, 0, DType::kI64), {batch, steps});
   auto mixed = [&](Expr table) {  // a scale is one of what is rotated
     Expr rows = mixed_table(call, table, positions, streams);
     return scale == 1 ? rows : rows * scale;
   };
-  call.out(0, call.op("rope", {x, mixed(cosine), mixed(sine), token}, attrs));
+  call.out(0, call.op("rope", {x, mixed(cosine), mixed(sine), token}, rope_attrs(call, x, heads)));
 }
 
 constexpr NodeKind kKinds[] = {
     microsoft("RelativePositionBias", build_relative_bias),
     microsoft("GatedRelativePositionBias", build_gated_bias),
+    microsoft("RotaryEmbedding", build_rotary),
     microsoft("MRotaryEmbedding", build_rotary_of_three),
 };
 

@@ -13,7 +13,6 @@ namespace rlx::onnx {
 namespace {
 
 using Item = std::optional<Dim>;
-constexpr int64_t kFarthest = int64_t{1} << 47;
 
 // The dims of a broadcast of literal dims; nullopt where they disagree, which inference will report.
 std::optional<std::vector<int64_t>> broadcast(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
@@ -56,8 +55,10 @@ Folded fold_pair(const Sizes& first, const Sizes& second, DType dtype, Answer an
   Folded a = stretch(first, *dims), b = stretch(second, *dims);
   if (!a || !b) return std::nullopt;
   Sizes result{dtype, *dims, {}};
-  // Sizes saturate, but integers do not; the "end of the axis" in a file is beyond that limit.
-  auto is_far = [](const Dim& dim) { return dim.is_literal() && std::abs(dim.literal() / 2) > kFarthest; };
+  // Sizes saturate, but integers do not; the "end of the axis" in a file is such a large number.
+  auto is_far = [](const Dim& dim) {
+    return dim.is_literal() && (dim.literal() > kLargestSize || dim.literal() < -kLargestSize);
+  };
   for (size_t i = 0; i < a->items.size(); i++) {
     if (is_far(a->items[i]) || is_far(b->items[i])) return std::nullopt;
     Item item = answer(a->items[i], b->items[i]);
@@ -85,7 +86,7 @@ Folded whole_numbers(Call& call, size_t i) {
 }
 
 // Before opset 7 'broadcast' allows what every node does now, and 'axis' says where the second operand begins.
-static bool begins_at_axis(Call& call) {
+bool begins_at_axis(Call& call) {
   if (call.opset() >= 7) return false;
   call.ignore("broadcast");
   return call.has_attr("axis");

@@ -25,9 +25,9 @@ void build_cross_entropy(Call& call) {
   call.out(1, call.op("log_softmax", {call.in(0)}, {{"axis", int64_t{1}}}));
 }
 
-// ---- steps of training: a rate, the number of steps made, then lists of equal length: params, gradients and states
-// ----
+// ---- steps of training ----
 
+// Inputs: a rate, the number of steps made, then lists of equal length: params, gradients and states.
 struct Step {
   Expr rate, steps;  // the steps in the dtype of the rate
   size_t count = 0;  // of params

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs at the edges of ONNX: sizes of 0 and 1, bounds that may be negative, sizes that the run finds. Most were found
-// by tests/peer/onnx_random.py or written by strangers.
+// Graphs at the edges of ONNX: sizes of 0 and 1, bounds that may be negative, sizes that the run finds.
 #include <limits>
 
 #include "opened.h"
@@ -90,23 +89,6 @@ TEST(onnx_edges, a_slice_that_only_a_size_cuts_is_reshaped) {
   EXPECT_EQ(opened.run({counting({128, 2})}).substr(0, 12), "f32[128,1] 0");
 }
 
-TEST(onnx_edges, pools_round_up_inside_each_other) {
-  Maker maker;
-  auto pool = [&](const char* from, const char* to) {
-    maker.node("MaxPool", {from}, {to},
-               {Maker::attr("kernel_shape", std::vector<int64_t>{2}), Maker::attr("strides", std::vector<int64_t>{2}),
-                Maker::attr("ceil_mode", 1)});
-  };
-  maker.input("x", 1, {"1", "1", "n"});
-  pool("x", "a");
-  pool("a", "b");
-  pool("b", "y");
-  maker.output("y");
-  Opened opened(maker);
-  EXPECT_EQ(opened.run({counting({1, 1, 9})}), "f32[1,1,2] 7 8");
-  EXPECT_EQ(opened.run({counting({1, 1, 16})}), "f32[1,1,2] 7 15");
-}
-
 TEST(onnx_edges, indices_count_from_both_ends_of_one_axis) {
   Maker maker;
   maker.input("x", 1, {"4"}).i64("at", {2, 2}, {0, -4, 1, -3}).node("Gather", {"x", "at"}, {"y"}).output("y");
@@ -176,16 +158,6 @@ TEST(onnx_edges, a_body_that_reads_what_waits_for_a_static_input_waits_too) {
   Tensor p = *Tensor::create(DType::kBool, {});
   *p.as<uint8_t>() = 1;
   EXPECT_EQ(Opened(maker).run({counting({2, 2}), list({0}), p}), "f32[1,2] -2 -4");
-}
-
-// The scale is a size that `shape` decides and a number that `by` says: both are constants of a special graph.
-TEST(onnx_edges, a_scale_may_follow_from_a_size_that_an_input_decides) {
-  Maker maker;
-  maker.input("x", 1, {"1"}).input("shape", 7, {"1"}).input("by", 1, {"1"}).input("y", 1, {"2"});
-  maker.node("Expand", {"x", "shape"}, {"wide"}).node("Shape", {"wide"}, {"size"});
-  maker.node("Cast", {"size"}, {"real"}, {Maker::attr("to", int64_t{1})}).node("Add", {"real", "by"}, {"scales"});
-  maker.node("Resize", {"y", "", "scales"}, {"z"}).output("z");
-  EXPECT_EQ(Opened(maker).run({counting({1}), list({4}), counting({1}), counting({2})}), "f32[8] 0 0 0 0 1 1 1 1");
 }
 
 // No general graph has an axis less where an input says that it is 1.
@@ -263,7 +235,6 @@ TEST(onnx_edges, a_size_that_the_run_finds_may_bound_another) {
   EXPECT_EQ(Opened(maker).run({counting({4}), list({2, -1})}), "i64[2,3] 0 1 1 1 0 1");
 }
 
-// What two attributes, or an attribute and an operand, say of one thing must be the same.
 TEST(onnx_edges, the_farthest_step_takes_one_size) {
   Maker maker;
   maker.input("x", 1, {"2", "3", "4"}).i64("from", {1}, {1}).i64("to", {1}, {100});
@@ -313,12 +284,6 @@ TEST(onnx_edges, consumed_inputs_of_the_first_opsets_have_no_meaning) {
   EXPECT_EQ(Opened(maker.output("y")).run({counting({2})}), "f32[2] 0 1");
 }
 
-TEST(onnx_edges, an_image_is_resized_to_sizes_of_the_run) {
-  Maker maker;
-  maker.input("x", 1, {"1", "1", "2"}).input("s", 7, {"3"}).node("Resize", {"x", "", "", "s"}, {"y"}).output("y");
-  EXPECT_EQ(Opened(maker).run({counting({1, 1, 2}), list({1, 1, 4})}), "f32[1,1,4] 0 0 1 1");
-}
-
 TEST(onnx_edges, an_empty_axis_is_padded_in_the_run) {
   Maker maker;
   maker.input("x", 1, {"n"}).input("p", 7, {"2"}).node("Pad", {"x", "p"}, {"y"}).output("y");
@@ -359,63 +324,6 @@ TEST(onnx_edges, a_guard_of_pieces_says_where_a_slice_begins) {
   EXPECT_EQ(Opened(maker).run({counting({1})}), "f32[2] 0 0");
 }
 
-// ---- found by fuzzing ----
-
-TEST(onnx_edges, a_window_may_be_far_larger_than_the_image) {
-  constexpr int64_t kHuge = int64_t{1} << 40, kFar = int64_t{1} << 48;
-  Maker pool, conv;
-  pool.input("x", 1, {"1", "1", "2", "2", "2"});
-  pool.node("MaxPool", {"x"}, {"y"},
-            {Maker::attr("kernel_shape", std::vector<int64_t>{kHuge, 2, 2}), Maker::attr("auto_pad", "SAME_UPPER")});
-  pool.output("y");
-  EXPECT_EQ(Opened(pool).run({counting({1, 1, 2, 2, 2})}), "f32[1,1,2,2,2] 7 7 7 7 7 7 7 7");
-  conv.input("x", 1, {"1", "1", "2"}).f32("w", {1, 1, 2}, {1, 1});
-  conv.node("Conv", {"x", "w"}, {"y"},
-            {Maker::attr("dilations", std::vector<int64_t>{kFar}), Maker::attr("pads", std::vector<int64_t>{0, kFar})});
-  conv.output("y");
-  EXPECT_EQ(Opened(conv).run({counting({1, 1, 2})}), "f32[1,1,2] 0 1");
-}
-
-TEST(onnx_edges, boxes_have_a_number_of_samples_that_can_be_squared) {
-  Maker maker(16);
-  maker.input("x", 1, {"1", "1", "2", "2"}).input("boxes", 1, {"1", "4"}).input("of", 7, {"1"});
-  maker.node("RoiAlign", {"x", "boxes", "of"}, {"y"}, {Maker::attr("sampling_ratio", int64_t{1} << 62)}).output("y");
-  EXPECT_NE(Opened(maker).run({}).find("sampling"), std::string::npos) << Opened(maker).run({});
-}
-
-// Bins of up to one, two and three pixels have as many samples along an axis, also where a box leaves the image.
-TEST(onnx_edges, boxes_have_as_many_samples_as_their_bins_have_pixels) {
-  auto align = [](int64_t sampling, const std::vector<float>& boxes, const char* coord) {
-    Maker maker(16);
-    maker.input("x", 1, {"n", "2", "7", "9"}).i64("of", {2}, {1, 0});
-    maker.f32("boxes", {2, 4}, boxes).f32("some", {}, {7.236068f});  // so that no value is a half
-    Message mode = Message().text(1, "coordinate_transformation_mode").text(4, coord).number(20, 3);
-    maker.node("RoiAlign", {"x", "boxes", "of"}, {"y"},
-               {Maker::attr("sampling_ratio", sampling), Maker::attr("output_height", int64_t{3}),
-                Maker::attr("output_width", int64_t{2}), mode});
-    maker.node("Mul", {"y", "some"}, {"z"}).node("Round", {"z"}, {"rounded"}).output("rounded");
-    return Opened(maker).run({counting({2, 2, 7, 9})});
-  };
-  for (const char* coord : {"half_pixel", "output_half_pixel"}) {
-    EXPECT_EQ(align(0, {1, 1, 2.5f, 3.5f, 0, 0, 1.75f, 2}, coord), align(1, {1, 1, 2.5f, 3.5f, 0, 0, 1.75f, 2}, coord));
-    EXPECT_EQ(align(0, {1, 1, 4.5f, 6, -2, -3, 1.25f, 2}, coord), align(2, {1, 1, 4.5f, 6, -2, -3, 1.25f, 2}, coord));
-    EXPECT_EQ(align(0, {3, 0, 8.25f, 8, 6, 4, 12, 12}, coord), align(3, {3, 0, 8.25f, 8, 6, 4, 12, 12}, coord));
-  }
-  EXPECT_EQ(align(0, {3, 3, 3, 3, 5, 5, 4, 4}, "half_pixel"),  // nothing lies in it
-            "f32[2,2,3,2] 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0");
-}
-
-TEST(onnx_edges, elements_may_be_spread_far_beyond_the_result) {
-  constexpr int64_t kFar = int64_t{1} << 40;
-  Maker maker;
-  maker.input("x", 1, {"1", "1", "2", "2"}).f32("w", {1, 1, 1, 1}, {3});
-  maker.node("ConvTranspose", {"x", "w"}, {"y"},
-             {Maker::attr("strides", std::vector<int64_t>{kFar, kFar}),
-              Maker::attr("pads", std::vector<int64_t>{0, kFar, kFar - 1, 0})});
-  maker.output("y");
-  EXPECT_EQ(Opened(maker).run({counting({1, 1, 2, 2})}), "f32[1,1,2,1] 3 0");
-}
-
 // The guard of the arg-max, 1 <= m, proves that the start, max(0, m - 1), is within the axis. The length keeps its
 // form.
 TEST(onnx_edges, a_slice_backwards_keeps_its_length_when_a_guard_is_known) {
@@ -453,41 +361,6 @@ TEST(onnx_edges, a_guard_of_a_branch_may_need_a_size_of_the_run) {
   EXPECT_EQ(opened.run({p, last}), "i64[2] 7 8");
 }
 
-static auto text(const char* name, const char* value) {
-  return Message().text(1, name).text(4, value).number(20, 3);
-}
-
-TEST(onnx_edges, nothing_is_sampled_of_an_empty_axis) {
-  for (const char* mode : {"nearest", "linear"}) {
-    Maker maker(13);
-    maker.input("x", 1, {"h"}).i64("sizes", {1}, {4});
-    maker.node("Resize", {"x", "", "", "sizes"}, {"y"}, {text("mode", mode)}).output("y");
-    Opened opened(maker);
-    EXPECT_EQ(opened.run({counting({1})}), "f32[4] 0 0 0 0");
-    EXPECT_NE(opened.run({counting({0})}).find("does not hold"), std::string::npos) << opened.run({counting({0})});
-  }
-}
-
-// 5.5 * 15 / 11 is 7.5 and 3 * 7 / 3 is 7: neither may be off by the rounding of the scale.
-TEST(onnx_edges, an_exact_coordinate_is_its_own_nearest) {
-  struct Case {
-    int64_t from, to;
-    const char *coord, *rule, *y;
-  };
-  const Case cases[] = {
-      {15, 11, "half_pixel", "ceil", "f32[11] 1 2 3 5 6 7 9 10 12 13 14"},
-      {8, 4, "align_corners", "floor", "f32[4] 0 2 4 7"},
-      {3, 9, "asymmetric", "floor", "f32[9] 0 0 0 1 1 1 2 2 2"},
-  };
-  for (const Case& it : cases) {
-    Maker maker(13);
-    maker.input("x", 1, {std::to_string(it.from)}).i64("sizes", {1}, {it.to});
-    maker.node("Resize", {"x", "", "", "sizes"}, {"y"},
-               {text("coordinate_transformation_mode", it.coord), text("nearest_mode", it.rule)});
-    EXPECT_EQ(Opened(maker.output("y")).run({counting({it.from})}), it.y);
-  }
-}
-
 // The guard of the split comes after the slice, and shortens the size of the slice, whose start is max(0, k - 1).
 TEST(onnx_edges, a_guard_shortens_what_an_earlier_slice_kept_long) {
   Maker maker(13);
@@ -508,15 +381,6 @@ TEST(onnx_edges, a_bound_that_sizes_never_reach_is_no_part_of_a_size) {
   ASSERT_TRUE(imported.ok()) << imported.status().message();
   const Graph& graph = imported->graph;
   EXPECT_EQ(text_of(graph.type(graph.outputs()[0].value)), "f32[((k + 1)/2)]");
-}
-
-// (n - 1) zeros stand between n elements, and none where there are none: the result is as long as two kernels reach.
-TEST(onnx_edges, the_transposed_convolution_of_nothing_is_0) {
-  Maker maker(13);
-  maker.input("x", 1, {"1", "1", "n"}).f32("w", {1, 1, 3}, {1, 1, 1});
-  maker.node("ConvTranspose", {"x", "w"}, {"y"}, {Maker::attr("strides", std::vector<int64_t>{2})}).output("y");
-  EXPECT_EQ(Opened(maker).run({counting({1, 1, 0})}), "f32[1,1,2] 0 0");
-  EXPECT_EQ(Opened(maker).run({counting({1, 1, 2})}), "f32[1,1,5] 0 0 1 1 1");
 }
 
 std::string scaled_norm(const char* op, const std::vector<int64_t>& dims, const std::vector<float>& scale) {

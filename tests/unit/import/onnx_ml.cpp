@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds of ai.onnx.ml besides trees and tables. The numbers of the support vector machines are those of ONNX Runtime.
+// Kinds of ai.onnx.ml. The numbers of the support vector machines are those of ONNX Runtime.
 #include <cmath>
 
 #include "opened.h"
@@ -25,6 +25,12 @@ static Message reals(const char* name, std::vector<float> values) {
 
 static Message whole(const char* name, std::vector<int64_t> values) {
   return Maker::attr(name, values);
+}
+
+static Message texts(const char* name, std::initializer_list<const char*> values) {
+  Message attribute = Message().text(1, name).number(20, 8);
+  for (const char* value : values) attribute.text(9, value);
+  return attribute;
 }
 
 // A thousand times the first output of a node on x [n, 1].
@@ -156,6 +162,57 @@ TEST(onnx_ml, a_map_for_every_row_is_the_rows) {
   Maker maker(13);
   maker.input("x", 1, {"n", "2"}).node("ZipMap", {"x"}, {"y"}, {whole("classlabels_int64s", {3, 1})}, kMl).output("y");
   EXPECT_EQ(Opened(maker).run({counting({2, 2})}), "f32[2,2] 0 1 2 3");
+}
+
+TEST(onnx_ml, labels_are_found_in_a_table) {
+  Maker maker(13);
+  maker.input("x", 7, {"n"});
+  maker.node("LabelEncoder", {"x"}, {"y"},
+             {Maker::attr("keys_int64s", std::vector<int64_t>{30, 10, 20}),
+              Maker::attr("values_int64s", std::vector<int64_t>{3, 1, 2}), Maker::attr("default_int64", -7)},
+             kMl);
+  maker.output("y");
+  EXPECT_EQ(Opened(maker).run({list({10, 11, 30, 20, 99, -5})}), "i64[6] 1 -7 3 2 -7 -7");
+}
+
+// Feature 0 up to 1, then feature 1 above 5.
+TEST(onnx_ml, a_tree_is_walked_to_its_leaves) {
+  Maker maker(13);
+  maker.input("x", 1, {"n", "2"});
+  maker.node("TreeEnsembleRegressor", {"x"}, {"y"},
+             {whole("nodes_treeids", {0, 0, 0, 0, 0}), whole("nodes_nodeids", {0, 1, 2, 3, 4}),
+              whole("nodes_featureids", {0, 0, 1, 0, 0}), reals("nodes_values", {1, 0, 5, 0, 0}),
+              texts("nodes_modes", {"BRANCH_LEQ", "LEAF", "BRANCH_GT", "LEAF", "LEAF"}),
+              whole("nodes_truenodeids", {1, 0, 3, 0, 0}), whole("nodes_falsenodeids", {2, 0, 4, 0, 0}),
+              whole("target_treeids", {0, 0, 0}), whole("target_nodeids", {1, 3, 4}), whole("target_ids", {0, 0, 0}),
+              reals("target_weights", {10, 20, 30}), reals("base_values", {1}), Maker::attr("n_targets", 1)},
+             kMl);
+  maker.output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({floats({3, 2}, {1, 9, 2, 9, 2, 5})}), "f32[3,1] 11 21 31");
+}
+
+// As ONNX Runtime has it: a probability of 0.4 is not enough, though it is more than the 0 of a label without votes.
+TEST(onnx_ml, trees_may_vote_for_one_of_two_labels) {
+  for (int64_t named : {0, 1}) {
+    Maker maker(17);
+    maker.input("x", 1, {"n", "1"});
+    maker.node(
+        "TreeEnsembleClassifier", {"x"}, {"y", "scores"},
+        {whole("nodes_treeids", {0, 0, 0}), whole("nodes_nodeids", {0, 1, 2}), whole("nodes_featureids", {0, 0, 0}),
+         reals("nodes_values", {0, 0, 0}), texts("nodes_modes", {"BRANCH_LEQ", "LEAF", "LEAF"}),
+         whole("nodes_truenodeids", {1, 0, 0}), whole("nodes_falsenodeids", {2, 0, 0}), whole("class_treeids", {0, 0}),
+         whole("class_nodeids", {1, 2}), whole("class_ids", {named, named}), reals("class_weights", {0.4f, 0.6f}),
+         whole("classlabels_int64s", {7, 8})},
+        kMl);
+    EXPECT_EQ(Opened(maker.output("y")).run({floats({2, 1}, {-1, 1})}), "i64[2] 7 8");
+  }
+}
+
+TEST(onnx_ml, a_list_is_normalised_as_a_list) {
+  Maker maker(17);
+  maker.input("x", 1, {"n"}).node("Normalizer", {"x"}, {"y"}, {Maker::attr("norm", "MAX")}, kMl).output("y");
+  EXPECT_EQ(Opened(maker).run({floats({2}, {2, -4})}), "f32[2] 1 -2");
 }
 
 }  // namespace rlx

@@ -86,4 +86,14 @@ TEST(onnx_old, what_is_no_whole_number_is_refused) {
   }
 }
 
+TEST(onnx_old, an_old_norm_of_every_element) {
+  Maker maker(7);
+  maker.input("x", 1, {"n", "1", "2"}).f32("scale", {1, 2}, {1, 2}).f32("bias", {1, 2}, {10, 20});
+  maker.f32("mean", {1, 2}, {0, 1}).f32("var", {1, 2}, {1, 4});
+  maker.node("BatchNormalization", {"x", "scale", "bias", "mean", "var"}, {"y"},
+             {Maker::attr("spatial", 0), Maker::attr("epsilon", 0.0f)});
+  maker.output("y");
+  EXPECT_EQ(Opened(maker).run({counting({2, 1, 2})}), "f32[2,1,2] 10 20 12 22");
+}
+
 }  // namespace rlx

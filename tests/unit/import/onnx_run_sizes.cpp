@@ -224,4 +224,14 @@ TEST(onnx_run_sizes, where_two_sizes_of_a_name_do_not_suit_the_error_names_it) {
   EXPECT_EQ(opened.run({counting({2}), counting({3})}), "'y', axis 0: b is 2, not 3");
 }
 
+TEST(onnx_run_sizes, a_sum_of_sizes_that_nothing_tells_apart_is_a_size) {
+  Maker maker;
+  maker.input("x", 1, {"past + now"}).node("Neg", {"x"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({3})}), "f32[3] 0 -1 -2");
+  Maker both;
+  both.input("x", 1, {"past + now"}).input("z", 1, {"now"}).node("Neg", {"x"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(both).run({counting({3}), counting({1})}), "f32[3] 0 -1 -2");
+  EXPECT_NE(Opened(both).run({counting({3}), counting({4})}).substr(0, 3), "f32");
+}
+
 }  // namespace rlx

@@ -20,6 +20,12 @@ inline Tensor counting(std::initializer_list<int64_t> dims) {
   return tensor;
 }
 
+inline Tensor floats(std::initializer_list<int64_t> dims, std::initializer_list<float> values) {
+  Tensor tensor = *Tensor::create(DType::kF32, std::span<const int64_t>(dims.begin(), dims.size()));
+  std::copy(values.begin(), values.end(), tensor.as<float>());
+  return tensor;
+}
+
 // A model as a user opens it, and what a run of it gives as text.
 struct Opened {
   explicit Opened(const onnx::Maker& maker, const NamedAttrs& policy = {}, const ImportOptions& options = {})

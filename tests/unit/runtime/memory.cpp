@@ -229,6 +229,15 @@ static int64_t now(const Env& env, MemoryKind kind) {
   return env.host()->counts(kind).bytes;
 }
 
+// y = exp(x w) w of n rows: the arena grows with n. Returns w.
+static Value two_products(Graph& graph, int64_t most) {
+  EXPECT_TRUE(graph.declare_symbol("n", {0, most}).ok());
+  Builder b(graph);
+  Expr x = input(b, "x", {Dim::symbol("n"), 4}), w = input(b, "w", {4, 4});
+  output(b, "y", matmul(exp(matmul(x, w)), w));
+  return w.value();
+}
+
 // As a file may hold it.
 static Tensor misaligned(int64_t count) {
   size_t size = static_cast<size_t>(count) * sizeof(float);
@@ -264,11 +273,7 @@ TEST(host_memory, of_contexts_that_are_kept_goes_back_when_it_is_trimmed) {
   if (is_far()) GTEST_SKIP() << "its arenas are its own";
   auto env = env_with(1);
   Graph graph;
-  EXPECT_TRUE(graph.declare_symbol("n", {0, 1 << 16}).ok());
-  Builder b(graph);
-  Expr x = input(b, "x", {Dim::symbol("n"), 4});
-  Expr w = input(b, "w", {4, 4});
-  output(b, "y", matmul(exp(matmul(x, w)), w));
+  two_products(graph, 1 << 16);
   auto program = *Program::compile(env, graph, nullptr, nullptr, {});
   std::array<Tensor, 2> in{noise({3, 4}), noise({4, 4})};
   Tensor first = (*program->run({}, in, {}, 1))[0];
@@ -284,11 +289,7 @@ TEST(host_memory, of_a_large_size_goes_back_when_others_run) {
   if (is_far()) GTEST_SKIP() << "its arenas are its own";
   auto env = *Env::create({.threads = 1, .kept_memory = 0});
   Graph graph;
-  EXPECT_TRUE(graph.declare_symbol("n", {0, 1 << 24}).ok());
-  Builder b(graph);
-  Expr x = input(b, "x", {Dim::symbol("n"), 4});
-  Expr w = input(b, "w", {4, 4});
-  output(b, "y", matmul(exp(matmul(x, w)), w));
+  two_products(graph, 1 << 24);
   auto model = *Model::create(env, graph, nullptr, {});
   auto run = [&](int64_t n) {
     std::array<Tensor, 2> in{noise({n, 4}), noise({4, 4})};
@@ -311,13 +312,10 @@ TEST(host_memory, of_a_large_run_that_failed_goes_back) {
   if (is_far()) GTEST_SKIP() << "its arenas are its own";
   auto env = *Env::create({.threads = 1, .kept_memory = 0});
   Graph graph;
-  EXPECT_TRUE(graph.declare_symbol("n", {0, 1 << 24}).ok());
+  Value table = two_products(graph, 1 << 24);
   Builder b(graph);
-  Expr x = input(b, "x", {Dim::symbol("n"), 4});
-  Expr w = input(b, "w", {4, 4});
   Expr index = b.wrap(*graph.add_input("i", DType::kI64, {}));
-  output(b, "y", matmul(exp(matmul(x, w)), w));
-  output(b, "row", b.op(Op::kGather, {w, index}, {{"axis", int64_t{0}}}));
+  output(b, "row", b.op(Op::kGather, {b.wrap(table), index}, {{"axis", int64_t{0}}}));
   auto model = *Model::create(env, graph, nullptr, {});
   Tensor at = *Tensor::create(DType::kI64, {});
   auto run = [&](int64_t n) {

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of ops: one row a line. What several rows do is a function above it.
+#include "op_rows.h"
+
+namespace bench {
+namespace {
+
+OnnxWriter::Attributes axis(int64_t axis) {
+  return {OnnxWriter::attribute("axis", axis)};
+}
+
+void unary(OneOp& it, const char* op) {
+  it.node(op, {it.input({1024, 1024})});
+}
+void layer_norm(OneOp& it, int64_t rows, int64_t n) {
+  it.node("LayerNormalization", {it.input({rows, n}), it.weight({n}), it.weight({n})});
+}
+void norm_of_channels(OneOp& it, const char* op, int weights) {
+  OnnxWriter::Names in{it.input({1, 64, 56, 56})};
+  for (int i = 0; i < weights; ++i) in.push_back(it.weight({64}));
+  it.node(op, in);
+}
+void reduce(OneOp& it, const char* op, const Dims& x, const Dims& axes) {
+  it.node(op, {it.input(x)}, {OnnxWriter::attribute("axes", axes)});
+}
+void extreme(OneOp& it, const Dims& x) {
+  it.cast(it.step("ArgMax", {it.input(x)}, axis(-1)));
+}
+void first(OneOp& it, const Dims& x, int64_t k) {
+  it.node("TopK", {it.input(x), it.numbers({k})}, {}, "", 2);
+}
+void boxes(OneOp& it, int64_t classes, int64_t n) {
+  it.cast(it.step("NonMaxSuppression",
+                  {it.input({1, n, 4}), it.input({1, classes, n}), it.numbers({20}), it.number(0.5F)}));
+}
+void transposed(OneOp& it, const Dims& x, const Dims& perm) {
+  it.node("Transpose", {it.input(x)}, {OnnxWriter::attribute("perm", perm)});
+}
+void columns(OneOp& it, int64_t n) {
+  it.node("Concat", {it.input({n, 1}), it.input({n, 1}), it.input({n, 1}), it.input({n, 1})}, axis(1));
+}
+
+// ---- products ----
+
+void product(OneOp& it, int64_t m, int64_t k, int64_t n) {
+  it.node("MatMul", {it.input({m, k}), it.weight({k, n})});
+}
+void few_bits(OneOp& it, int64_t m, int64_t k, int64_t n) {
+  constexpr int64_t kBlock = 32;
+  OnnxWriter::Attributes attributes{OnnxWriter::attribute("K", k), OnnxWriter::attribute("N", n),
+                                    OnnxWriter::attribute("bits", int64_t{4}),
+                                    OnnxWriter::attribute("block_size", kBlock)};
+  it.node("MatMulNBits", {it.input({m, k}), it.bytes({n, k / kBlock, kBlock / 2}), it.weight({n * k / kBlock})},
+          attributes, "com.microsoft");
+}
+void recurrent(OneOp& it, const char* op, int64_t gates, int64_t steps, int64_t width) {
+  const Dims weights{1, gates * width, width};
+  it.node(op, {it.input({steps, 1, width}), it.weight(weights), it.weight(weights), it.weight({1, 2 * gates * width})},
+          {OnnxWriter::attribute("hidden_size", width)});
+}
+
+// ---- windows ----
+
+// All axes have the same stride, pads and dilation.
+struct Steps {
+  int64_t stride, pad, dilation = 1, groups = 1;
+};
+// Of one to three axes. w: the dims of the weights, or of the window where there are none.
+OnnxWriter::Attributes window(size_t axes, const Dims& w, const Steps& steps) {
+  OnnxWriter::Attributes attributes{
+      OnnxWriter::attribute("kernel_shape", Dims(w.end() - static_cast<std::ptrdiff_t>(axes), w.end())),
+      OnnxWriter::attribute("strides", Dims(axes, steps.stride)),
+      OnnxWriter::attribute("pads", Dims(2 * axes, steps.pad))};
+  if (steps.dilation > 1) attributes.push_back(OnnxWriter::attribute("dilations", Dims(axes, steps.dilation)));
+  if (steps.groups > 1) attributes.push_back(OnnxWriter::attribute("group", steps.groups));
+  return attributes;
+}
+void windows(OneOp& it, const char* op, const Dims& x, const Dims& w, const Steps& steps) {
+  const size_t axes = x.size() - 2;
+  OnnxWriter::Names in{it.input(x)};
+  if (w.size() > axes) in.push_back(it.weight(w));
+  it.node(op, in, window(axes, w, steps));
+}
+void conv(OneOp& it, const Dims& x, const Dims& w, const Steps& steps) {
+  windows(it, "Conv", x, w, steps);
+}
+void conv_with_bias(OneOp& it, const Dims& x, const Dims& w, const Steps& steps) {
+  it.node("Conv", {it.input(x), it.weight(w), it.weight({w[0]})}, window(x.size() - 2, w, steps));
+}
+void twice(OneOp& it, const Dims& x, const char* mode) {
+  OnnxWriter::Attributes attributes{OnnxWriter::attribute("mode", std::string_view(mode))};
+  Dims sizes = x;
+  sizes[2] *= 2, sizes[3] *= 2;
+  it.node("Resize", {it.input(x), "", "", it.numbers(sizes)}, attributes);
+}
+
+// ---- 8-bit numbers ----
+
+std::string quantized(OneOp& it, const Dims& dims) {
+  return it.step("QuantizeLinear", {it.input(dims), it.number(0.005F), it.zero_byte(3)});
+}
+// An op of com.microsoft on one quantised tensor, or on two of these dims.
+void on_bytes(OneOp& it, const char* op, const Dims& a, const Dims& b = {}) {
+  OnnxWriter::Names in{quantized(it, a), it.number(0.0131F), it.zero_byte(7)};
+  if (!b.empty()) in.insert(in.end(), {quantized(it, b), it.number(0.0217F), it.zero_byte(9)});
+  in.insert(in.end(), {it.number(0.0307F), it.zero_byte(11)});
+  it.cast(it.step(op, in, {}, "com.microsoft"));
+}
+void quantized_product(OneOp& it, int64_t m, int64_t k, int64_t n) {
+  it.cast(it.step("MatMulInteger", {quantized(it, {m, k}), it.bytes({k, n}), it.zero_byte(3), it.zero_byte(128)}));
+}
+void there_and_back(OneOp& it, const Dims& dims) {
+  it.node("DequantizeLinear", {quantized(it, dims), it.number(0.005F), it.zero_byte(3)});
+}
+
+// ---- those that are too long for a line of the table ----
+
+void joined(OneOp& it) {
+  it.node("Concat", {it.input({64, 512}), it.input({64, 256}), it.input({64, 768})}, axis(1));
+}
+void picked_columns(OneOp& it) {
+  it.node("Gather", {it.input({256, 1000}), it.numbers({5, 900, 17, 333, 2, 64})}, axis(1));
+}
+void every_second(OneOp& it) {
+  it.node("Slice", {it.input({64, 56, 56}), it.numbers({0}), it.numbers({56}), it.numbers({2}), it.numbers({2})});
+}
+void depth_to_space(OneOp& it) {
+  it.node("DepthToSpace", {it.input({1, 256, 64, 64})}, {OnnxWriter::attribute("blocksize", int64_t{2})});
+}
+void nonzero(OneOp& it) {
+  it.cast(it.step("NonZero", {it.step("Greater", {it.input({256, 256}), it.number(1)})}));
+}
+void where(OneOp& it) {
+  std::string x = it.input({512, 512});
+  it.node("Where", {it.step("Greater", {x, it.number(0.5F)}), x, it.number(-1e9F)});
+}
+
+// clang-format off
+const OpRow kRows[] = {
+    // elementwise
+    {"Add, rows", [](OneOp& it) { it.node("Add", {it.input({4096, 768}), it.input({768})}); }},
+    {"Add, one row", [](OneOp& it) { it.node("Add", {it.input({1, 128}), it.input({1, 128})}); }},
+    {"Mul, columns", [](OneOp& it) { it.node("Mul", {it.input({4096, 768}), it.input({4096, 1})}); }},
+    {"Div", [](OneOp& it) { it.node("Div", {it.input({1024, 1024}), it.input({1024, 1024})}); }},
+    {"Pow 1.7", [](OneOp& it) { it.node("Pow", {it.input({512, 512}), it.number(1.7F)}); }},
+    {"Where", where},
+    {"Exp", [](OneOp& it) { unary(it, "Exp"); }},
+    {"Log", [](OneOp& it) { unary(it, "Log"); }},
+    {"Erf", [](OneOp& it) { unary(it, "Erf"); }},
+    {"Tanh", [](OneOp& it) { unary(it, "Tanh"); }},
+    {"Sigmoid", [](OneOp& it) { unary(it, "Sigmoid"); }},
+    {"Sqrt", [](OneOp& it) { unary(it, "Sqrt"); }},
+    {"Sin", [](OneOp& it) { unary(it, "Sin"); }},
+    {"HardSwish", [](OneOp& it) { unary(it, "HardSwish"); }},
+    {"Gelu", [](OneOp& it) { it.node("Gelu", {it.input({512, 512})}, {}, "com.microsoft"); }},
+
+    // softmax and norms
+    {"Softmax", [](OneOp& it) { it.node("Softmax", {it.input({64, 128, 512})}, axis(-1)); }},
+    {"Softmax, short rows", [](OneOp& it) { it.node("Softmax", {it.input({4096, 16})}, axis(-1)); }},
+    {"Softmax, inner", [](OneOp& it) { it.node("Softmax", {it.input({64, 128, 64})}, axis(1)); }},
+    {"LayerNormalization", [](OneOp& it) { layer_norm(it, 512, 768); }},
+    {"LayerNorm, short rows", [](OneOp& it) { layer_norm(it, 3136, 96); }},
+    {"LayerNorm, a long row", [](OneOp& it) { layer_norm(it, 1, 4096); }},
+    {"InstanceNormalization", [](OneOp& it) { norm_of_channels(it, "InstanceNormalization", 2); }},
+    {"BatchNormalization", [](OneOp& it) { norm_of_channels(it, "BatchNormalization", 4); }},
+    {"LRN", [](OneOp& it) { it.node("LRN", {it.input({1, 64, 56, 56})}, {OnnxWriter::attribute("size", int64_t{5})}); }},
+
+    // reductions, and what is chosen by order
+    {"ReduceMean, rows", [](OneOp& it) { reduce(it, "ReduceMean", {1024, 1024}, {1}); }},
+    {"ReduceMean, short rows", [](OneOp& it) { reduce(it, "ReduceMean", {65536, 4}, {1}); }},
+    {"ReduceMean, middle", [](OneOp& it) { reduce(it, "ReduceMean", {16, 128, 128}, {1}); }},
+    {"ReduceMean, columns", [](OneOp& it) { reduce(it, "ReduceMean", {1024, 1024}, {0}); }},
+    {"ReduceMax, rows", [](OneOp& it) { reduce(it, "ReduceMax", {2048, 128}, {1}); }},
+    {"ReduceMax, images", [](OneOp& it) { reduce(it, "ReduceMax", {8, 64, 56, 56}, {2, 3}); }},
+    {"ReduceL2", [](OneOp& it) { reduce(it, "ReduceL2", {512, 512}, {0, 1}); }},
+    {"CumSum", [](OneOp& it) { it.node("CumSum", {it.input({512, 1024}), it.numbers({1})}); }},
+    {"ArgMax, rows", [](OneOp& it) { extreme(it, {2048, 128}); }},
+    {"ArgMax, short rows", [](OneOp& it) { extreme(it, {65536, 4}); }},
+    {"TopK 5", [](OneOp& it) { first(it, {64, 1000}, 5); }},
+    {"TopK, all", [](OneOp& it) { first(it, {64, 1000}, 1000); }},
+    {"NonMaxSuppression 1", [](OneOp& it) { boxes(it, 1, 1000); }},
+    {"NonMaxSuppression 80", [](OneOp& it) { boxes(it, 80, 1000); }},
+    {"NonZero", nonzero},
+
+    // data movement
+    {"Transpose, heads", [](OneOp& it) { transposed(it, {8, 128, 12, 64}, {0, 2, 1, 3}); }},
+    {"Transpose, matrix", [](OneOp& it) { transposed(it, {1024, 1024}, {1, 0}); }},
+    {"Transpose, channels", [](OneOp& it) { transposed(it, {4, 64, 56, 56}, {0, 2, 3, 1}); }},
+    {"Transpose, columns", [](OneOp& it) { transposed(it, {65536, 3}, {1, 0}); }},
+    {"Concat", joined},
+    {"Concat, columns", [](OneOp& it) { columns(it, 8400); }},
+    {"Gather, columns", picked_columns},
+    {"Slice, steps", every_second},
+    {"Pad", [](OneOp& it) { it.node("Pad", {it.input({4, 64, 56, 56}), it.numbers({0, 0, 1, 1, 0, 0, 1, 1})}); }},
+    {"Tile", [](OneOp& it) { it.node("Tile", {it.input({128, 128}), it.numbers({4, 4})}); }},
+    {"DepthToSpace", depth_to_space},
+
+    // products
+    {"MatMul 1 768 3072", [](OneOp& it) { product(it, 1, 768, 3072); }},
+    {"MatMul 4 768 768", [](OneOp& it) { product(it, 4, 768, 768); }},
+    {"MatMul 16 768 768", [](OneOp& it) { product(it, 16, 768, 768); }},
+    {"MatMul 128 768 768", [](OneOp& it) { product(it, 128, 768, 768); }},
+    {"MatMul 512 512 512", [](OneOp& it) { product(it, 512, 512, 512); }},
+    {"MatMul 4096 64 3", [](OneOp& it) { product(it, 4096, 64, 3); }},
+    {"MatMul, batches", [](OneOp& it) { it.node("MatMul", {it.input({12, 128, 64}), it.input({12, 64, 128})}); }},
+    {"MatMul, decode", [](OneOp& it) { it.node("MatMul", {it.input({12, 1, 64}), it.input({12, 64, 128})}); }},
+    {"MatMul, windows", [](OneOp& it) { it.node("MatMul", {it.input({64, 49, 32}), it.input({64, 32, 49})}); }},
+    {"MatMulNBits, 1 row", [](OneOp& it) { few_bits(it, 1, 4096, 4096); }},
+    {"MatMulNBits, 4 rows", [](OneOp& it) { few_bits(it, 4, 2048, 2048); }},
+    {"MatMulNBits, 128 rows", [](OneOp& it) { few_bits(it, 128, 1024, 1024); }},
+    {"LSTM, a step", [](OneOp& it) { recurrent(it, "LSTM", 4, 1, 256); }},
+    {"LSTM, 50 steps", [](OneOp& it) { recurrent(it, "LSTM", 4, 50, 128); }},
+    {"GRU, 50 steps", [](OneOp& it) { recurrent(it, "GRU", 3, 50, 128); }},
+
+    // convolutions
+    {"Conv 1x1", [](OneOp& it) { conv_with_bias(it, {1, 256, 28, 28}, {128, 256, 1, 1}, {1, 0}); }},
+    {"Conv 1x1, few", [](OneOp& it) { conv(it, {1, 3, 224, 224}, {3, 3, 1, 1}, {1, 0}); }},
+    {"Conv 3x3", [](OneOp& it) { conv_with_bias(it, {1, 64, 56, 56}, {64, 64, 3, 3}, {1, 1}); }},
+    {"Conv 3x3, strides", [](OneOp& it) { conv(it, {1, 128, 56, 56}, {128, 128, 3, 3}, {2, 1}); }},
+    {"Conv 3x3, dilated", [](OneOp& it) { conv(it, {1, 256, 33, 33}, {64, 256, 3, 3}, {1, 18, 18}); }},
+    {"Conv 3x3, groups", [](OneOp& it) { conv_with_bias(it, {1, 128, 28, 28}, {128, 4, 3, 3}, {1, 1, 1, 32}); }},
+    {"Conv 3x3, depthwise", [](OneOp& it) { conv_with_bias(it, {1, 128, 56, 56}, {128, 1, 3, 3}, {1, 1, 1, 128}); }},
+    {"Conv 5x5, small planes", [](OneOp& it) { conv_with_bias(it, {1, 960, 7, 7}, {960, 1, 5, 5}, {1, 2, 1, 960}); }},
+    {"Conv 7x7, depthwise", [](OneOp& it) { conv_with_bias(it, {1, 192, 28, 28}, {192, 1, 7, 7}, {1, 3, 1, 192}); }},
+    {"Conv 7x7, strides", [](OneOp& it) { conv_with_bias(it, {1, 3, 224, 224}, {64, 3, 7, 7}, {2, 3}); }},
+    {"Conv 16x16, patches", [](OneOp& it) { conv(it, {1, 3, 224, 224}, {192, 3, 16, 16}, {16, 0}); }},
+    {"Conv 41, audio", [](OneOp& it) { conv(it, {1, 32, 4000}, {32, 32, 41}, {1, 20}); }},
+    {"Conv 3x3x3", [](OneOp& it) { conv(it, {1, 16, 16, 32, 32}, {32, 16, 3, 3, 3}, {1, 1}); }},
+    {"Conv 3x3x3, few", [](OneOp& it) { conv(it, {1, 1, 32, 32, 32}, {8, 1, 3, 3, 3}, {1, 1}); }},
+    {"ConvTranspose 2x2", [](OneOp& it) { windows(it, "ConvTranspose", {1, 128, 28, 28}, {128, 64, 2, 2}, {2, 0}); }},
+    {"ConvTranspose 2x2x2", [](OneOp& it) { windows(it, "ConvTranspose", {1, 32, 8, 8, 8}, {32, 16, 2, 2, 2}, {2, 0}); }},
+    {"ConvTranspose 4x4", [](OneOp& it) { windows(it, "ConvTranspose", {1, 64, 28, 28}, {64, 32, 4, 4}, {2, 1}); }},
+    {"ConvTranspose to RGB", [](OneOp& it) { windows(it, "ConvTranspose", {1, 64, 64, 64}, {64, 3, 4, 4}, {2, 1}); }},
+
+    // pools and images
+    {"MaxPool", [](OneOp& it) { windows(it, "MaxPool", {1, 64, 112, 112}, {3, 3}, {2, 1}); }},
+    {"MaxPool 2x2", [](OneOp& it) { windows(it, "MaxPool", {1, 64, 112, 112}, {2, 2}, {2, 0}); }},
+    {"MaxPool 5x5", [](OneOp& it) { windows(it, "MaxPool", {1, 256, 20, 20}, {5, 5}, {1, 2}); }},
+    {"MaxPool 14x14", [](OneOp& it) { windows(it, "MaxPool", {1, 256, 14, 14}, {14, 14}, {1, 0}); }},
+    {"MaxPool 3x3x3", [](OneOp& it) { windows(it, "MaxPool", {1, 32, 16, 32, 32}, {3, 3, 3}, {2, 1}); }},
+    {"AveragePool", [](OneOp& it) { windows(it, "AveragePool", {1, 64, 56, 56}, {3, 3}, {1, 1}); }},
+    {"AveragePool 2x2", [](OneOp& it) { windows(it, "AveragePool", {1, 512, 14, 14}, {2, 2}, {2, 0}); }},
+    {"GlobalAveragePool", [](OneOp& it) { it.node("GlobalAveragePool", {it.input({8, 256, 14, 14})}); }},
+    {"GlobalMaxPool", [](OneOp& it) { it.node("GlobalMaxPool", {it.input({1, 1280, 7, 7})}); }},
+    {"Resize, nearest", [](OneOp& it) { twice(it, {1, 64, 64, 64}, "nearest"); }},
+    {"Resize, linear", [](OneOp& it) { twice(it, {1, 64, 64, 64}, "linear"); }},
+    {"Resize, cubic", [](OneOp& it) { twice(it, {1, 32, 40, 40}, "cubic"); }},
+    {"GridSample", [](OneOp& it) { it.node("GridSample", {it.input({1, 32, 56, 56}), it.input({1, 56, 56, 2})}); }},
+
+    // 8-bit numbers
+    {"MatMulInteger 1", [](OneOp& it) { quantized_product(it, 1, 768, 768); }},
+    {"MatMulInteger 128", [](OneOp& it) { quantized_product(it, 128, 768, 768); }},
+    {"Quantize and back", [](OneOp& it) { there_and_back(it, {1, 64, 56, 56}); }},
+    {"QLinearAdd", [](OneOp& it) { on_bytes(it, "QLinearAdd", {1, 64, 56, 56}, {1, 64, 56, 56}); }},
+    {"QLinearAdd, channels", [](OneOp& it) { on_bytes(it, "QLinearAdd", {1, 64, 56, 56}, {1, 64, 1, 1}); }},
+    {"QLinearSigmoid", [](OneOp& it) { on_bytes(it, "QLinearSigmoid", {1, 64, 56, 56}); }},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const OpRow> op_rows() {
+  return kRows;
+}
+
+}  // namespace bench
