@@ -12,8 +12,8 @@ import sys
 import header
 
 BAD_TEXT = ["NULL", '""', '"\\xff\\xfe"', "long_text"]
-WHAT = ["ops", "op.add", "op.nothing", "options.env", "options.compile", "dispatch", "passes", "memory", "bindings",
-        "text", "metadata", "devices", "threads", "environment", "cache", "policy", "nothing"]
+WHAT = ["ops", "op.add", "op.nothing", "options.env", "options.compile", "options.model", "dispatch", "passes", "memory",
+        "bindings", "text", "metadata", "devices", "threads", "environment", "cache", "policy", "nothing"]
 TEXT = {  # by function, or else by name of the parameter: the texts that mean something there
     "rlx_graph_dim": ["seq", "batch * 2", "a + ", "((((", "9223372036854775807 * 9"],
     "rlx_attrs_create": ["axis=1", "axis=-1 eps=1e-5 perm=[0,2,1]", "axis=1 axis=2", "perm=[", "a==b", '\\"'],

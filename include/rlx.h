@@ -199,8 +199,9 @@ RLX_MUST rlx_status_t *rlx_attrs_get_f64s(const rlx_attrs_t *attrs, const char *
 RLX_MUST rlx_status_t *rlx_attrs_get_str(const rlx_attrs_t *attrs, const char *key, const char **value);
 
 /* The ops and options that the library knows, as JSON. what: "op.softmax" (its meaning, inputs and outputs with their
- * dtypes, attributes with kinds and defaults, and the kernels of each device), "ops" (all ops), "options.env",
- * "options.compile" or "options.import". Errors: RLX_E_NOT_FOUND. */
+ * dtypes, attributes with kinds and defaults, and the kernels of each device), "ops" (all ops), or the options of a
+ * call: "options.env", "options.compile", "options.import", "options.model" (the policy, beside the options of compile).
+ * Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_blob_t **json);
 
 /* ---- what the host may own ---- */

@@ -5,7 +5,7 @@ pages is so too: a page that it names is there, and has the rule.
 
 usage: docs.py [LIBRARY]      checks the pages, and what tracked sources cite; by librlx.so also docs/ops.md and what else
                               pages say of the op table
-       docs.py bless LIBRARY  writes docs/ops.md, and the facts in README.md
+       docs.py bless LIBRARY  writes docs/ops.md, docs/onnx.md, and the facts in README.md
        docs.py self-test      checks that each check can fail
 
 NAME, FAMILY and CASE in a path stand for any word. Code stands in a page as ```cpp PATH: every line of it is a line of that file, in the same order. A line of three dots skips
@@ -17,20 +17,28 @@ import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ["README.md", "src/README.md", "CONTRIBUTING.md", "docs/semantics.md", "docs/ops.md"]
+PAGES = ["README.md", "src/README.md", "CONTRIBUTING.md", "docs/semantics.md", "docs/ops.md", "docs/onnx.md"]
 OPS_PAGE = ROOT / "docs/ops.md"
+ONNX_PAGE = ROOT / "docs/onnx.md"
 FOLDERS = "docs|src|tests|backends|abi-tests|include|examples|bench|cmake|pkgconfig"
 CODE = ["*.c", "*.h", "*.cpp", "*.inl", "*.def", "*.py", "*.sh", "*.rlx", "*.cmake", "*CMakeLists.txt", "dev"]
 
 
 def node_kinds():
-    total = 0
+    """(domain, name) of each node kind that the importer knows."""
+    makers = {"machine_learning": "ai.onnx.ml", "microsoft": "com.microsoft"}
     for path in sorted((ROOT / "src/import/onnx").glob("*.cpp")):
-        for table in re.findall(r"kKinds\[\] = \{\n(.*?)\n\};", path.read_text(encoding="utf-8"), re.DOTALL):
-            total += len(re.findall(r'^    (?:\{(?:\.op_type = )?|(?:microsoft|machine_learning)\()"', table, re.MULTILINE))
-    return total
+        source = path.read_text(encoding="utf-8")
+        named = dict(re.findall(r'(k\w+) = "(ai\.onnx[\w.]*)"', source))
+        for table in re.findall(r"kKinds\[\] = \{\n(.*?)\n\};", source, re.DOTALL):
+            for row in re.split(r"^    (?=\S)", table, flags=re.MULTILINE):
+                if kind := re.match(r'(?:\{(?:\.op_type = )?|(microsoft|machine_learning)\()"(\w+)"', row):
+                    said = re.search(r'\.domain = "([\w.]+)"', row) or re.search(r"\b(" + "|".join(named or ["-"]) + r")\b", row)
+                    domain = makers.get(kind[1]) or (named.get(said[1], said[1]) if said else "ai.onnx")
+                    yield domain, kind[2]
 
 
 def op_groups():
@@ -55,7 +63,7 @@ def facts():
     first, last = re.search(r"kMinOpset = (\d+), kMaxOpset = (\d+)", onnx).groups()
     yield r"\| primitive ops \| (.*?) \|", counts(is_composite=False)
     yield r"\| composite ops \| (.*?) \|", counts(is_composite=True)
-    yield r"(\d+) kinds of nodes", node_kinds()
+    yield r"(\d+) kinds of nodes", sum(1 for _ in node_kinds())
     yield r"opsets (\d+) to", int(first)
     yield r"opsets \d+ to (\d+)", int(last)
 
@@ -150,6 +158,28 @@ def ops_page(ops):
             yield from map(row, known)
 
 
+# ---- docs/onnx.md ----
+
+def onnx_page(kinds, opsets):
+    yield "<!-- SPDX-License-Identifier: Apache-2.0 -->"
+    yield "# ONNX nodes"
+    yield "`./dev bless` makes this page from the tables in `src/import/onnx`."
+    yield ""
+    yield f"These {len(kinds)} kinds of nodes are imported, at opsets {opsets} of ai.onnx. Any other kind is refused by its name, unless the file"
+    yield "defines it as a function. A node of a kind below may still be refused, for an attribute or a type: the message"
+    yield "names the node and says why. `tests/conformance/onnx-unsupported.txt` lists what of ONNX's own test cases is refused."
+    for domain in sorted({domain for domain, _ in kinds}):
+        yield ""
+        yield f"## {domain}"
+        names = [f"`{name}`" for known, name in sorted(kinds, key=lambda kind: kind[1].lower()) if known == domain]
+        yield from textwrap.wrap(", ".join(names), 120, break_long_words=False, break_on_hyphens=False)
+
+
+def onnx_text():
+    opsets = " to ".join(str(number) for pattern, number in facts() if "opsets" in pattern)
+    return "\n".join(onnx_page(list(node_kinds()), opsets)) + "\n"
+
+
 def page_text(ops):
     return "\n".join(ops_page(ops)) + "\n"
 
@@ -162,6 +192,7 @@ def stale_page(said, ops):
 def bless(library):
     ops, page = schema(library), ROOT / "README.md"
     OPS_PAGE.write_text(page_text(ops), encoding="utf-8")
+    ONNX_PAGE.write_text(onnx_text(), encoding="utf-8")
     page.write_text(with_facts(page.read_text(encoding="utf-8"), [*facts(), *facts_of_library(ops)]), encoding="utf-8")
 
 
@@ -217,6 +248,8 @@ def all_wrong_citations():
 def faults(library):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     yield from wrong_facts(readme, facts())
+    if ONNX_PAGE.read_text(encoding="utf-8") != onnx_text():
+        yield "docs/onnx.md does not say what the tables of node kinds say: ./dev bless"
     if library:
         ops = schema(library)
         yield from wrong_facts(readme, facts_of_library(ops))

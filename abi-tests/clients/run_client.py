@@ -41,6 +41,10 @@ def install(work, cmake, build):
     call(cmake, "--install", build, "--prefix", work / "first")
     (work / "first").rename(work / "moved")  # whatever remembers its place now fails
     library = only((path.resolve() for path in (work / "moved").rglob("librlx.so")), "librlx.so")
+    doc = only((path.parent for path in (work / "moved").rglob("LICENSE")), "LICENSE")
+    for path in ("CHANGELOG.md", "docs/ops.md", "docs/semantics.md", "examples/custom_op.c", "notices"):
+        if not (doc / path).exists():
+            sys.exit(f"{path} is not installed beside LICENSE")
     for text in list((work / "moved").rglob("*.pc")) + list((work / "moved").rglob("*.cmake")):
         if str(work / "first") in text.read_text(encoding="utf-8"):
             sys.exit(f"{text} names the folder that it was installed into")

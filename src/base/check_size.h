@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "base/dim.h"
@@ -9,5 +10,7 @@ namespace rlx {
 
 // RLX_E_RANGE, with the range, if a size is outside the range of its symbol.
 Status check_size(std::string_view symbol, int64_t size, const Interval& range);
+// RLX_E_OPTION for the option "dims.n" (key "dims.", name "n") of a graph that has only the known sizes.
+Status no_size(std::string_view key, std::string_view name, std::span<const std::string_view> known);
 
 }  // namespace rlx

@@ -44,9 +44,12 @@ enum EnvOption : size_t { kThreads, kPin, kSpin, kPrefix, kKeptMemory };
 std::span<const AttrDef> env_options() {
   using namespace attr_defs;
   static const AttrDef kOptions[] = {
-      within(opt_i64("threads"), 0, kMaxThreads),         flag("threads.pin", false),
-      within(opt_i64("threads.spin"), 0, kLongestSpin),   str("env.prefix", "RLX"),
-      within(i64("memory.cache", int64_t{256} << 20), 0),
+      option(within(opt_i64("threads"), 0, kMaxThreads), "the most threads of a run; absent: one per physical core"),
+      option(flag("threads.pin", false), "bind each thread to a core of its own"),
+      option(within(opt_i64("threads.spin"), 0, kLongestSpin),
+             "microseconds that an idle thread waits before it sleeps"),
+      option(str("env.prefix", "RLX"), "the prefix of environment variables"),
+      option(within(i64("memory.cache", int64_t{256} << 20), 0), "the most bytes of freed buffers that are kept"),
   };
   return kOptions;
 }

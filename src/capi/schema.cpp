@@ -7,6 +7,7 @@
 #include "capi/guard.h"
 #include "compile/options.h"
 #include "import/format.h"
+#include "runtime/policy.h"
 
 using namespace rlx;
 using namespace rlx::capi;
@@ -37,6 +38,7 @@ static void write_attr(JsonWriter& json, const AttrDef& def) {
   if (!def.choices.empty()) json.member("choices", def.choices);
   if (def.lo != -std::numeric_limits<double>::infinity()) json.member("min", def.lo);
   if (def.hi != std::numeric_limits<double>::infinity()) json.member("max", def.hi);
+  if (!def.summary.empty()) json.member("summary", def.summary);
   json.end_object();
 }
 
@@ -114,11 +116,13 @@ struct Options {
 };
 static constexpr Options kOptions[] = {
     {"options.env", [] { return schema_of_options(env_options()); }},
-    {"options.compile", compile_options_schema},
+    {"options.compile", [] { return schema_of_options(compile_options()); }},
     {"options.import", [] { return schema_of_options(import_options()); }},
+    {"options.model", [] { return schema_of_options(policy_options()); }},
 };
 
-static constexpr std::string_view kSchemas = "ops, op.<name>, options.env, options.compile, options.import";
+static constexpr std::string_view kSchemas =
+    "ops, op.<name>, options.env, options.compile, options.import, options.model";
 
 static Result<std::string> schema(std::string_view what, Devices devices) {
   if (what == "ops") return schema_of_ops(op_table(), devices);

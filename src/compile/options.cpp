@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "base/json.h"
 #include "base/nearest.h"
 #include "compile/compile.h"
 #include "ops/attr_defs.h"
@@ -15,8 +14,7 @@ namespace rlx {
 namespace {
 
 struct OptionRow {
-  AttrDef def;  // a name that ends in '.' is a family: a symbol or an op completes it
-  std::string_view summary;
+  AttrDef def;
   void (*set)(CompileOptions&, std::string_view rest, const AttrValue&);
 };
 
@@ -39,50 +37,57 @@ const std::vector<OptionRow>& rows() {
   using Options = CompileOptions;
   using Text = std::string_view;
   static const std::vector<OptionRow> kRows = {
-      {within(i64("dims."), 0), "upper size to plan for",
+      {option(within(opt_i64("dims.<symbol>"), 0), "upper size to plan for"),
        [](Options& o, Text rest, const AttrValue& v) { o.dims.emplace_back(rest, std::get<int64_t>(v)); }},
-      {enums("math", kChoices<Grade>, "close"), "which rewrites are allowed",
+      {option(enums("math", kChoices<Grade>, "close"), "which rewrites are allowed"),
        [](Options& o, Text, const AttrValue& v) { o.kernels.math = choice<Grade>(v); }},
-      {enums("precision", "graph|f32|f16|bf16", "graph"), "the dtype that f16, bf16 and f32 are computed in",
+      {option(enums("precision", "graph|f32|f16|bf16", "graph"), "the dtype that f16, bf16 and f32 are computed in"),
        [](Options& o, Text, const AttrValue& v) {
          o.precision = find_dtype(std::get<std::string>(v)).value_or(DType::kNone);
        }},
-      {enums("layout", "auto|plain", "auto"),
-       "where axes lie between kernels: as these read best, or as the graph says",
+      {option(enums("layout", "auto|plain", "auto"),
+              "where axes lie between kernels: as these read best, or as the graph says"),
        [](Options& o, Text, const AttrValue& v) { o.plain_layout = std::get<std::string>(v) == "plain"; }},
-      {enums("bounds", kChoices<Bounds>, "error"), "what an index out of range does",
+      {option(enums("bounds", kChoices<Bounds>, "error"), "what an index out of range does"),
        [](Options& o, Text, const AttrValue& v) { o.kernels.bounds = choice<Bounds>(v); }},
-      {enums("dispatch", kChoices<Dispatch>, "native"), "native kernels, primitives only, or reference",
+      {option(enums("dispatch", kChoices<Dispatch>, "native"), "native kernels, primitives only, or reference"),
        [](Options& o, Text, const AttrValue& v) { o.kernels.dispatch = choice<Dispatch>(v); }},
-      {enums("dispatch.", kChoices<Dispatch>), "the same for one op",
+      {option(optional("dispatch.<op>", AttrKind::kEnum, {}, kChoices<Dispatch>), "the same for one op"),
        [](Options& o, Text rest, const AttrValue& v) { o.dispatch_of.emplace_back(rest, choice<Dispatch>(v)); }},
-      {enums("fallback", "error|host", "error"),
-       "what an op does that the device has no kernel for: it fails, or runs on the CPU between copies",
+      {option(enums("fallback", "error|host", "error"),
+              "what an op does that the device has no kernel for: it fails, or runs on the CPU between copies"),
        [](Options& o, Text, const AttrValue& v) { o.falls_back = std::get<std::string>(v) == "host"; }},
-      {flag("debug.verify", false), "verify the graph after every pass, not only after the last",
+      {option(flag("debug.verify", false), "verify the graph after every pass, not only after the last"),
        set_flag<&Options::verify_each>},
-      {strs("passes.skip", {}), "passes and rules to leave out", set_list<&Options::skip>},
-      {strs("passes.expect", {}), "rules that must fire", set_list<&Options::expect>},
-      {flag("io.convert", false), "inputs of other floats, or of narrower integers, are converted",
+      {option(strs("passes.skip", {}), "passes and rules to leave out"), set_list<&Options::skip>},
+      {option(strs("passes.expect", {}), "rules that must fire"), set_list<&Options::expect>},
+      {option(flag("io.convert", false), "inputs of other floats, or of narrower integers, are converted"),
        set_flag<&Options::io_convert>},
-      {strs("io.alias", {}), "\"output=input\": the two share their memory, so a run consumes the input",
+      {option(strs("io.alias", {}), "\"output=input\": the two share their memory, so a run consumes the input"),
        set_list<&Options::alias>},
-      {flag("weights.drop", false), "release original bytes that a prepared form replaces",
+      {option(flag("weights.drop", false), "release original bytes that a prepared form replaces"),
        set_flag<&Options::drop_weights>},
-      {within(opt_i64("threads"), 1, INT_MAX), "most threads of one run",
+      {option(within(opt_i64("threads"), 1, INT_MAX), "most threads of one run"),
        [](Options& o, Text, const AttrValue& v) { o.threads = static_cast<int>(std::get<int64_t>(v)); }},
-      {within(opt_i64("memory.limit"), 0), "bytes that a plan may take",
+      {option(within(opt_i64("memory.limit"), 0), "bytes that a plan may take"),
        [](Options& o, Text, const AttrValue& v) { o.memory_limit = std::get<int64_t>(v); }},
-      {opt_str("dump"), "folder for the graph after each pass",
+      {option(opt_str("dump"), "folder for the graph after each pass"),
        [](Options& o, Text, const AttrValue& v) { o.dump = std::get<std::string>(v); }},
   };
   return kRows;
 }
 
+// A name such as "dims.<symbol>" is a family: "dims." is its stem, which a symbol or an op completes.
+std::string_view stem_of(const OptionRow& row) {
+  return row.def.name.substr(0, row.def.name.find('<'));
+}
+bool is_family(const OptionRow& row) {
+  return stem_of(row) != row.def.name;
+}
+
 const OptionRow* find_row(std::string_view key) {
   for (const OptionRow& row : rows())
-    if (row.def.name == key || (row.def.name.ends_with('.') && key.starts_with(row.def.name) && key != row.def.name))
-      return &row;
+    if (is_family(row) ? key.starts_with(stem_of(row)) : key == row.def.name) return &row;
   return nullptr;
 }
 
@@ -95,7 +100,7 @@ std::vector<std::string> with_rest_of(std::string_view key, std::span<const std:
     names.emplace_back(name);
     if (name.ends_with('.')) names.back() += rest;
   };
-  for (const OptionRow& row : rows()) add(row.def.name);
+  for (const OptionRow& row : rows()) add(stem_of(row));
   std::for_each(others.begin(), others.end(), add);
   return names;
 }
@@ -109,7 +114,11 @@ Status unknown_option(const std::string& key, const AttrValue& value, std::span<
   if (hint.empty() && ((number && key.find('.') == key.npos) || key == "dims"))
     hint =
         format(": sizes are options dims.<symbol>, as dims.{}={}", key == "dims" ? "batch" : key, number ? *number : 4);
-  return Status(Code::kOption, format("unknown {} '{}'{}", others.empty() ? "compile option" : "option", key, hint))
+  bool is_policy = !others.empty();
+  if (hint.empty())
+    hint = format("; rlx_schema lists them: {}",
+                  is_policy ? "\"options.model\", \"options.compile\"" : "\"options.compile\"");
+  return Status(Code::kOption, format("unknown {} '{}'{}", is_policy ? "option" : "compile option", key, hint))
       .with("value", key);
 }
 
@@ -143,8 +152,8 @@ Result<CompileOptions> parse_compile_options(const NamedAttrs& given, std::span<
     if (!row) return unknown_option(key, given_value, others);
     if (!known.insert(key).second)
       return Status(Code::kOption, "the option '" + key + "' is given twice").with("value", key);
-    std::string_view rest = row->def.name.ends_with('.') ? std::string_view(key).substr(row->def.name.size()) : key;
-    if (row->def.name == "dispatch." && !op_table().find(rest))
+    std::string_view rest = is_family(*row) ? std::string_view(key).substr(stem_of(*row).size()) : key;
+    if (row->def.name == "dispatch.<op>" && !op_table().find(rest))
       return Status(Code::kOption, "the option '" + key + "' names no op" + op_table().suggestion(rest))
           .with("value", key);
     AttrDef def = row->def;
@@ -157,21 +166,10 @@ Result<CompileOptions> parse_compile_options(const NamedAttrs& given, std::span<
   return options;
 }
 
-std::string compile_options_schema() {
-  JsonWriter json;
-  json.begin_array();
-  for (const OptionRow& row : rows()) {
-    json.begin_object();
-    std::string key(row.def.name);
-    if (key.ends_with('.')) key += key == "dims." ? "<symbol>" : "<op>";
-    json.member("name", std::string_view(key)).member("kind", name(row.def.kind));
-    if (!row.def.choices.empty()) json.member("choices", row.def.choices);
-    if (auto* text = std::get_if<std::string>(&row.def.fallback)) json.member("default", std::string_view(*text));
-    if (auto* number = std::get_if<int64_t>(&row.def.fallback)) json.member("default", *number);
-    json.member("meaning", row.summary).end_object();
-  }
-  json.end_array();
-  return std::move(json).take();
+std::vector<AttrDef> compile_options() {
+  std::vector<AttrDef> defs;
+  for (const OptionRow& row : rows()) defs.push_back(row.def);
+  return defs;
 }
 
 }  // namespace rlx

@@ -32,6 +32,6 @@ struct CompileOptions {
 // `others`: names of options that stand beside these; a message about an unknown one may suggest them. A name that ends
 // in '.' is a family: "dims." stands for "dims.n".
 Result<CompileOptions> parse_compile_options(const NamedAttrs& given, std::span<const std::string_view> others = {});
-std::string compile_options_schema();  // JSON
+std::vector<AttrDef> compile_options();
 
 }  // namespace rlx

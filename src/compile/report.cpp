@@ -112,7 +112,8 @@ void collect(const CompiledGraph& source, const Lowered& lowered, const Host& ho
       std::string refused = found.why_not.empty() ? "" : "; refused: " + found.why_not;
       return format("{}: {}{}{}", graph.describe(i), found.kernel->name, found.on_host ? " on the host" : "", refused);
     });
-    if (found.kernel->path == Path::kReference) {
+    bool is_a_size = lowered.phases[i] == Phase::kSized && node.out[0].rank() == 0;  // one number costs nothing
+    if (found.kernel->path == Path::kReference && !is_a_size) {
       std::string op = format("{} of {}", graph.info(node).name, node.out[0].dtype);
       auto is_it = [&](const Slow& it) { return it.op == op && it.why == found.why_not; };
       auto known = std::find_if(slow.begin(), slow.end(), is_it);

@@ -7,6 +7,7 @@
 #include "import/onnx/onnx.h"
 #include "import/safetensors.h"
 #include "ir/text.h"
+#include "ops/attr_defs.h"
 
 namespace rlx {
 
@@ -106,7 +107,9 @@ static Result<const Format*> find_format(const Source& source, std::string_view 
 
 static Result<ImportedFile> import_as(const Format& format, const Source& source, const ImportOptions& options) {
   if (options.with_graph && !format.has_graph)
-    return Status(Code::kUnsupported, rlx::format("{} files hold weights and no graph", format.name));
+    return Status(Code::kUnsupported, rlx::format("{} files hold weights and no graph: rlx_import_file reads them "
+                                                  "where no graph is asked for",
+                                                  format.name));
   if (!format.has_choices && !options.choices.empty())
     return Status(Code::kOption, rlx::format("nothing about inputs can be chosen in {} files", format.name));
   if (options.host) RLX_TRY(options.host->progress("import", 0));
@@ -119,19 +122,18 @@ static Result<ImportedFile> import_as(const Format& format, const Source& source
 static constexpr int64_t kLongestSequence = 4096;
 
 std::span<const AttrDef> import_options() {
+  using namespace attr_defs;
   static const AttrDef kOptions[] = {
-      {.name = "params.min",
-       .kind = AttrKind::kI64,
-       .required = false,
-       .fallback = ImportOptions().params_min,
-       .lo = 1},
-      {.name = "decode", .kind = AttrKind::kBool, .required = false, .fallback = int64_t{ImportOptions().decode}},
-      {.name = "dims.<symbol>", .kind = AttrKind::kI64, .required = false, .lo = 0},
-      {.name = "value.<input>", .kind = AttrKind::kTensor, .required = false},
-      {.name = "rank.<input>", .kind = AttrKind::kI64, .required = false, .lo = 0, .hi = double{kMaxRank}},
-      {.name = "sequence.<input>", .kind = AttrKind::kI64, .required = false, .lo = 0, .hi = kLongestSequence},
-      {.name = "absent.<input>", .kind = AttrKind::kBool, .required = false},
-      {.name = "input.<initialiser>", .kind = AttrKind::kBool, .required = false}};
+      option(within(i64("params.min", ImportOptions().params_min), 1),
+             "how many elements an initialiser needs to become a param"),
+      option(flag("decode", ImportOptions().decode), "convert the tq1_0 and tq2_0 tensors of a gguf file to f32"),
+      option(within(opt_i64("dims.<symbol>"), 0), "make a size a number"),
+      option(opt_tensor("value.<input>"), "make an input a constant"),
+      option(within(opt_i64("rank.<input>"), 0, kMaxRank), "the rank of an input, where the file does not say it"),
+      option(within(opt_i64("sequence.<input>"), 0, kLongestSequence), "the elements of an input that is a sequence"),
+      option(opt_flag("absent.<input>"), "leave out an optional input"),
+      option(opt_flag("input.<initialiser>"), "make an initialiser an input that every run is given"),
+  };
   return kOptions;
 }
 

@@ -35,9 +35,12 @@ static Result<std::string_view> header_of(std::span<const std::byte> bytes) {
   return std::string_view(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, static_cast<size_t>(length));
 }
 
+// The first byte of a header decides, so that a file which ends too early is known as one.
 bool is_safetensors(std::span<const std::byte> bytes) {
-  auto header = header_of(bytes);
-  return header.ok() && !header->empty() && header->front() == '{';
+  uint64_t length = 0;
+  if (bytes.size() <= kLengthBytes || bytes[kLengthBytes] != std::byte{'{'}) return false;
+  std::memcpy(&length, bytes.data(), kLengthBytes);
+  return length > 0 && length <= kMaxHeader;
 }
 
 // The header as JSON; refuses deeper nesting than a header has, and repeated names.

@@ -103,6 +103,12 @@ inline AttrDef opt_str(std::string_view name) {
 inline AttrDef free(std::string_view name) {
   return optional(name, AttrKind::kFree);
 }
+inline AttrDef opt_flag(std::string_view name) {
+  return optional(name, AttrKind::kBool);
+}
+inline AttrDef opt_tensor(std::string_view name) {
+  return optional(name, AttrKind::kTensor);
+}
 inline AttrDef opt_graph(std::string_view name) {
   return optional(name, AttrKind::kGraph);
 }
@@ -122,6 +128,11 @@ inline AttrDef opt_dtype(std::string_view name, std::string_view set = {}) {
 // The same definition with a legal range, ends included.
 inline AttrDef within(AttrDef def, double lo, double hi = kInf) {
   def.lo = lo, def.hi = hi;
+  return def;
+}
+// An option, and what it does.
+inline AttrDef option(AttrDef def, std::string_view summary) {
+  def.summary = summary;
   return def;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/plan.h"
 
+#include <algorithm>
 #include <unordered_set>
 
+#include "base/check_size.h"
 #include "plan/buffers.h"
 #include "plan/in_place.h"
 #include "plan/size_table.h"
@@ -128,8 +130,11 @@ Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> low
   std::unordered_set<std::string_view> names;
   collect_symbols(*lowered, names);
   for (const auto& [name, size] : upper)
-    if (!names.contains(name))
-      return Status(Code::kOption, "dims." + name + ": the graph has no such size").with("value", name);
+    if (!names.contains(name)) {
+      std::vector<std::string_view> known(names.begin(), names.end());
+      std::sort(known.begin(), known.end());
+      return no_size("dims.", name, known);
+    }
   auto plan = std::make_shared<Plan>();
   plan->lowered = std::move(lowered);
   plan->aliases.assign(aliases.begin(), aliases.end());

@@ -6,21 +6,45 @@
 #include "base/check_size.h"
 #include "base/nearest.h"
 #include "compile/options.h"
+#include "ops/attr_defs.h"
 
 namespace rlx {
 
-static Result<AttrValue> checked(std::string_view key, AttrKind kind, const AttrValue& value, double least = 0) {
-  return coerce({.name = key, .kind = kind, .lo = least}, value);
+enum PolicyOption : size_t { kChain, kAllow, kDeny, kCapacity, kBuckets };
+
+std::span<const AttrDef> policy_options() {
+  using namespace attr_defs;
+  static const AttrDef kOptions[] = {
+      option(strs("chain", {}), "the devices to try in turn"),
+      option(strs("allow", {}), "the only devices to use; none: all"),
+      option(strs("deny", {}), "the devices not to use"),
+      option(within(i64("cache.capacity", int64_t{Policy().capacity}), 1), "the most plans that are kept for a device"),
+      option(within(opt_i64s("buckets.<symbol>"), 0), "the sizes to plan for: a list, or pow2 for powers of two"),
+  };
+  return kOptions;
+}
+
+static Result<AttrValue> checked(PolicyOption option, std::string_view key, const AttrValue& value) {
+  AttrDef def = policy_options()[option];
+  def.name = key;
+  return coerce(def, value);
 }
 
 // Empty for pow2.
 static Result<std::vector<int64_t>> bucket_ends(std::string_view key, const AttrValue& value) {
-  if (auto* text = std::get_if<std::string>(&value); text && *text == "pow2") return std::vector<int64_t>();
-  auto ends = std::get<std::vector<int64_t>>(RLX_TRY(checked(key, AttrKind::kI64s, value)));
-  if (ends.empty())
-    return Status(Code::kOption, format("'{}' is an empty list: it takes sizes, or pow2", key))
+  constexpr std::string_view kTakes = "sizes, or pow2";
+  auto* text = std::get_if<std::string>(&value);
+  if (text && *text == "pow2") return std::vector<int64_t>();
+  if (text)
+    return Status(Code::kOption, format("'{}' takes {}, not '{}'", key, kTakes, *text))
         .with("value", key)
-        .with("expected", "sizes, or pow2")
+        .with("expected", kTakes)
+        .with("got", *text);
+  auto ends = std::get<std::vector<int64_t>>(RLX_TRY(checked(kBuckets, key, value)));
+  if (ends.empty())
+    return Status(Code::kOption, format("'{}' is an empty list: it takes {}", key, kTakes))
+        .with("value", key)
+        .with("expected", kTakes)
         .with("got", "[]");
   std::sort(ends.begin(), ends.end());
   return ends;
@@ -34,16 +58,17 @@ Result<Policy> parse_policy(const NamedAttrs& given, std::span<const std::string
                                       : key == "deny"  ? &policy.deny
                                                        : nullptr;
     if (specs) {
-      *specs = std::get<std::vector<std::string>>(RLX_TRY(checked(key, AttrKind::kStrs, value)));
+      *specs = std::get<std::vector<std::string>>(RLX_TRY(checked(kChain, key, value)));
     } else if (key == "cache.capacity") {
-      policy.capacity = static_cast<size_t>(std::get<int64_t>(RLX_TRY(checked(key, AttrKind::kI64, value, 1))));
+      policy.capacity = static_cast<size_t>(std::get<int64_t>(RLX_TRY(checked(kCapacity, key, value))));
     } else if (key.starts_with("buckets.")) {
       policy.buckets.emplace(key.substr(8), RLX_TRY(bucket_ends(key, value)));
     } else {
       policy.options.emplace_back(key, value);
     }
   }
-  std::vector<std::string_view> beside{"chain", "allow", "deny", "cache.capacity", "buckets."};
+  std::vector<std::string_view> beside;
+  for (const AttrDef& def : policy_options()) beside.push_back(def.name.substr(0, def.name.find('<')));
   beside.insert(beside.end(), others.begin(), others.end());
   RLX_TRY(parse_compile_options(policy.options, beside));
   return policy;
@@ -60,9 +85,7 @@ static Status check_size(std::string_view key, const std::string& name, const Gr
   if (graph.has_symbol(name) || std::ranges::any_of(open_ranks, has_size)) return {};
   std::vector<std::string_view> known;
   for (const auto& [symbol, range] : graph.symbols()) known.push_back(symbol);
-  return Status(Code::kOption, format("'{}{}': there is no size '{}'{}", key, name, name, only(known)))
-      .with("value", name)
-      .with("expected", listed(known));
+  return no_size(key, name, known);
 }
 
 Status check_policy(const Policy& policy, const Env& env, const Graph& graph, std::span<const std::string> open_ranks) {

@@ -19,6 +19,7 @@ struct Policy {
   std::map<std::string, std::vector<int64_t>, std::less<>> buckets;  // by symbol; an empty list means powers of two
   size_t capacity = 8;                                               // plans per device; the oldest goes first
 };
+std::span<const AttrDef> policy_options();  // those that are no options of compilation
 // `others` as those of parse_compile_options.
 Result<Policy> parse_policy(const NamedAttrs& given, std::span<const std::string_view> others = {});
 

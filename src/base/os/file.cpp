@@ -31,7 +31,7 @@ Code code_of(int error) {
 
 Status failed(const char* verb, const std::string& path, int error) {
   std::string why = std::generic_category().message(error);  // thread-safe, unlike strerror
-  return Status(code_of(error), format("cannot {} \"{}\": {}", verb, path, why));
+  return Status(code_of(error), format("cannot {} \"{}\": {}", verb, path, why)).with("value", path);
 }
 
 class Descriptor {
@@ -54,7 +54,8 @@ Result<size_t> size_of(const Descriptor& file, const std::string& path) {
   struct stat info;
   if (fstat(file.get(), &info) != 0) return failed("open", path, errno);
   if (S_ISDIR(info.st_mode)) return failed("open", path, EISDIR);
-  if (!S_ISREG(info.st_mode)) return Status(Code::kIo, format("cannot open \"{}\": not a regular file", path));
+  if (!S_ISREG(info.st_mode))
+    return Status(Code::kIo, format("cannot open \"{}\": not a regular file", path)).with("value", path);
   return static_cast<size_t>(info.st_size);
 }
 

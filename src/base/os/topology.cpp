@@ -4,6 +4,7 @@
 #include "base/os/topology.h"
 
 #include <hwloc.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -22,12 +23,20 @@ struct Free {
 using Topology = std::unique_ptr<hwloc_topology, Free>;
 using CpuSet = std::unique_ptr<hwloc_bitmap_s, Free>;
 
-// Cores only: no devices, and not the x86 component, which would move this thread over all processors.
+// Whether /sys describes the cores; a container may hide it.
+bool shows_cores() {
+  return access("/sys/bus/cpu/devices/cpu0/topology", X_OK) == 0 ||
+         access("/sys/devices/system/cpu/cpu0/topology", X_OK) == 0;
+}
+
+// Cores only: no devices, and not the x86 component, which would move this thread over all processors. Without /sys the
+// linux component finds nothing and prints an error.
 Topology load_topology() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return nullptr;
   Topology topology(raw);
   hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
+  if (!shows_cores()) hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "linux");
   hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_type_filter(raw, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
   return hwloc_topology_load(raw) == 0 ? std::move(topology) : nullptr;

@@ -132,7 +132,8 @@ class Parser {
     std::vector<std::string_view> known;
     for (const auto& [name, value] : values_) known.push_back(name);
     std::sort(known.begin(), known.end());
-    return in_.error_at(label.at, "unknown value '" + label.text + "'" + did_you_mean(label.text, known));
+    return in_.error_at(label.at, "unknown value '" + label.text + "'" + did_you_mean(label.text, known))
+        .with("value", label.text);
   }
 
   Status define(const Word& label, Value value) {

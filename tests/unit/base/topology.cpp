@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -62,6 +65,32 @@ TEST_F(quota, version_one) {
 TEST(topology, slow_kinds_are_left_out) {
   EXPECT_EQ(of_the_fastest_kind(std::vector<Core>{{0, 1}, {2, 1}, {4, 0}, {5, 0}}), (std::vector<int>{0, 2}));
   EXPECT_EQ(of_the_fastest_kind(std::vector<Core>{{4, 0}, {5, 0}}), (std::vector<int>{4, 5})) << "nothing else allowed";
+}
+
+// The child sees an empty /sys, as in some containers, and its stderr is the pipe.
+static void count_cores_without_sys(int pipe) {
+  bool hidden = (unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
+                mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                mount("none", "/sys", "tmpfs", 0, nullptr) == 0;
+  if (!hidden) _exit(2);
+  dup2(pipe, STDERR_FILENO);
+  _exit(usable_cores().empty() ? 1 : 0);
+}
+
+TEST(topology, prints_nothing_where_sys_is_hidden) {
+  int ends[2], status = 0;
+  ASSERT_EQ(pipe(ends), 0);
+  pid_t child = fork();
+  if (child == 0) count_cores_without_sys(ends[1]);
+  close(ends[1]);
+  std::string printed;
+  char part[256];
+  for (ssize_t n; (n = read(ends[0], part, sizeof part)) > 0;) printed.append(part, static_cast<size_t>(n));
+  close(ends[0]);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "/sys cannot be hidden here";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(printed, "");
 }
 
 TEST(topology, every_core_is_one_processor_of_the_affinity_mask) {

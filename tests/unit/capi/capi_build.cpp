@@ -166,6 +166,14 @@ TEST_F(Capi, schemas_and_reports) {
   OK(rlx_schema(env, "ops", &json));
   auto all = nlohmann::json::parse(text_of(json))["ops"];
   EXPECT_NE(std::find(all.begin(), all.end(), row), all.end());
+  for (const char* what : {"options.env", "options.compile", "options.import", "options.model"}) {
+    OK(rlx_schema(env, what, &json));
+    auto options = nlohmann::json::parse(text_of(json))["options"];
+    EXPECT_FALSE(options.empty()) << what;
+    for (const auto& option : options)
+      for (const char* key : {"name", "kind", "required", "default", "summary"})
+        EXPECT_TRUE(option.contains(key) && option[key] != "") << what << " lacks " << key << ": " << option;
+  }
   EXPECT_TRUE(words(rlx_schema(env, "op.layer", &json)).starts_with("RLX_E_NOT_FOUND: no schema 'op.layer', only ops"));
   EXPECT_EQ(json, nullptr);
   OK(rlx_env_report(env, "environment", &json));

@@ -44,11 +44,19 @@ TEST(errors, models_and_plans) {
   expect_told({
       {"gives a policy an unknown option",
        RLX_E_OPTION,
-       {"'speed'"},
+       {"'speed'", "rlx_schema", "options.model"},
        [](User& u) {
          rlx_model_t* model;
          u.small_graph();
          return rlx_model_create(u.graph, nullptr, u.attrs("speed=fast"), &model);
+       }},
+      {"names buckets by a word",
+       RLX_E_OPTION,
+       {"'buckets.n'", "sizes, or pow2", "'pow3'"},
+       [](User& u) {
+         rlx_model_t* model;
+         u.small_graph();
+         return rlx_model_create(u.graph, nullptr, u.attrs("buckets.n=pow3"), &model);
        }},
       {"keeps no plan",
        RLX_E_OPTION,

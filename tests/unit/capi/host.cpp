@@ -160,6 +160,18 @@ TEST_F(HostTest, log_warns_of_what_runs_on_the_reference_path) {
   EXPECT_EQ(all(), "") << "who names it wants it";
 }
 
+TEST_F(HostTest, log_is_silent_about_numbers_that_follow_from_sizes) {
+  log_at(RLX_LOG_WARN);
+  open();
+  int64_t n = rlx_graph_dim(graph, "n", 0, 8);
+  rlx_value_t x = rlx_graph_input(graph, "x", RLX_F32, &n, 1);
+  rlx_graph_output(graph, "y", rlx_graph_reduce(graph, "mean", x, nullptr, 0, 0));
+  rlx_compiled_t* program = nullptr;
+  fine(rlx_compile(graph, nullptr, nullptr, nullptr, &program));
+  rlx_compiled_release(program);
+  EXPECT_EQ(all(), "");
+}
+
 TEST_F(HostTest, log_that_is_off_is_silent) {
   log_at(RLX_LOG_OFF);
   open();

@@ -20,6 +20,8 @@ TEST(safetensors, tensors_are_views_in_the_order_of_the_header) {
                           R"("none":{"dtype":"F16","shape":[0],"data_offsets":[0,0]}})",
                           11);
   EXPECT_TRUE(is_safetensors(source.bytes));
+  EXPECT_TRUE(is_safetensors(source.bytes.first(9))) << "the file ends in its header";
+  EXPECT_FALSE(is_safetensors(source.bytes.first(8)));
   auto file = read_safetensors(source);
   ASSERT_TRUE(file.ok()) << file.status().message();
   ASSERT_EQ(file->tensors.size(), 3u);
