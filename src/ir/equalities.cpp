@@ -103,9 +103,51 @@ const std::string* Equalities::solve(const Dim& zero, const Term& term, size_t s
   Dim solution = *exact_div(zero - Dim::from({{term}}), -term.coefficient);
   const std::string& symbol = term.atoms[0]->name;
   visit_symbols(solution, [&](const std::string& name) { named_by_[name].push_back(symbol); });
+  if (const std::string* same = solution.symbol_name()) {
+    Watched had = watched_[symbol];
+    append(standing_for(*same), had.guards, had.formulas, step);
+  } else {
+    visit_symbols(solution, [&](const std::string& name) { append(standing_for(name), {}, {&symbol, 1}, step); });
+  }
   auto [known, is_new] = solved_.try_emplace(symbol, solution);
   solvings_.push_back({symbol, step, is_new ? std::nullopt : std::optional(std::exchange(known->second, solution))});
   return &known->first;
+}
+
+// At the end of a chain of solutions that are one symbol each.
+std::string_view Equalities::standing_for(std::string_view symbol) const {
+  for (const Dim* solution = find(symbol); solution && solution->symbol_name(); solution = find(symbol))
+    symbol = *solution->symbol_name();
+  return symbol;
+}
+
+void Equalities::append(std::string_view symbol, std::span<const uint32_t> guards,
+                        std::span<const std::string> formulas, size_t step) {
+  auto [found, is_new] = watched_.try_emplace(std::string(symbol));
+  Watched& watched = found->second;
+  appendings_.push_back({found->first, watched.guards.size(), watched.formulas.size(), step});
+  watched.guards.insert(watched.guards.end(), guards.begin(), guards.end());
+  watched.formulas.insert(watched.formulas.end(), formulas.begin(), formulas.end());
+}
+
+void Equalities::watch(const Dim& dim, uint32_t guard, size_t step) {
+  visit_symbols(dim, [&](const std::string& symbol) { append(standing_for(symbol), {&guard, 1}, {}, step); });
+}
+
+std::vector<uint32_t> Equalities::watching(std::string_view symbol) const {
+  std::vector<uint32_t> guards;
+  std::vector<std::string_view> symbols{symbol};
+  std::unordered_set<std::string_view> seen{symbol};
+  for (size_t i = 0; i < symbols.size(); i++) {
+    auto found = watched_.find(symbols[i]);
+    if (found == watched_.end()) continue;
+    guards.insert(guards.end(), found->second.guards.begin(), found->second.guards.end());
+    for (const std::string& name : found->second.formulas)
+      if (seen.insert(name).second) symbols.push_back(name);
+  }
+  std::sort(guards.begin(), guards.end());
+  guards.erase(std::unique(guards.begin(), guards.end()), guards.end());
+  return guards;
 }
 
 Interval Equalities::narrowed(std::string_view symbol, Interval range) const {
@@ -126,6 +168,11 @@ bool Equalities::narrow(std::string_view symbol, Interval range, size_t step) {
 void Equalities::forget_after(size_t step) {
   for (; !narrowings_.empty() && narrowings_.back().step > step; narrowings_.pop_back())
     ranges_.find(narrowings_.back().symbol)->second = narrowings_.back().before;
+  for (; !appendings_.empty() && appendings_.back().step > step; appendings_.pop_back()) {
+    Watched& watched = watched_.find(appendings_.back().symbol)->second;
+    watched.guards.resize(appendings_.back().guards);
+    watched.formulas.resize(appendings_.back().formulas);
+  }
   for (; !solvings_.empty() && solvings_.back().step > step; solvings_.pop_back()) {
     auto solved = solved_.find(solvings_.back().symbol);
     visit_symbols(solved->second, [&](const std::string& name) { named_by_.at(name).pop_back(); });

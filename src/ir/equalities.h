@@ -29,6 +29,10 @@ class Equalities {
   const std::string* learn_linear(const Dim& zero, size_t step);
   // Learns that the symbol is in this range, because one that equals it is. False if that was known.
   bool narrow(std::string_view symbol, Interval range, size_t step);
+  // Takes note of a guard that says something of this dim. What is learned of a symbol may decide the guards that name
+  // it; `watching` lists them, and those that name a symbol whose solution names it.
+  void watch(const Dim& dim, uint32_t guard, size_t step);
+  std::vector<uint32_t> watching(std::string_view symbol) const;
   void forget_after(size_t step);  // what later steps have taught
 
   const Dim* find(std::string_view symbol) const;         // its solution, which may name solved symbols; or null
@@ -39,6 +43,9 @@ class Equalities {
 
  private:
   const std::string* solve(const Dim& zero, const Term& term, size_t step);
+  std::string_view standing_for(std::string_view symbol) const;
+  void append(std::string_view symbol, std::span<const uint32_t> guards, std::span<const std::string> formulas,
+              size_t step);
 
   template <class T>
   using BySymbol = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
@@ -55,11 +62,26 @@ class Equalities {
     size_t step;
   };
 
+  // Of a symbol that no other stands for; one that it stands for hands its lists over, and keeps what it had until
+  // then. So symbols that are equal are one symbol here, and a walk from it does not meet each of them.
+  struct Watched {
+    std::vector<uint32_t> guards;
+    std::vector<std::string> formulas;  // the symbols that are solved by a formula that names it
+  };
+
+  struct Appending {
+    std::string symbol;
+    size_t guards, formulas;  // how many there were
+    size_t step;
+  };
+
   BySymbol<Dim> solved_;
   BySymbol<std::vector<std::string>> named_by_;  // by symbol: those whose solutions name it, replaced ones as well
   std::vector<Solving> solvings_;                // in order
   BySymbol<Interval> ranges_;                    // of symbols that equal others
   std::vector<Narrowing> narrowings_;            // in order
+  BySymbol<Watched> watched_;
+  std::vector<Appending> appendings_;  // in order
 };
 
 }  // namespace rlx

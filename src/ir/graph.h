@@ -198,6 +198,8 @@ class Graph {
   Status record_alone(Guard guard);
   bool is_refuted(const Guard& guard) const;
   bool is_equation(const Guard& guard) const;
+  const std::string* solve(const Guard& guard);
+  bool is_settled(const Guard& guard) const;
   Status learn(uint32_t index);
   void count(const Node& node, int by);
   void count_decided(const Node& node, int by);
@@ -223,7 +225,6 @@ class Graph {
   std::unordered_multimap<size_t, uint32_t> guard_index_;  // by the hash of the difference b - a
   std::unordered_multimap<size_t, uint32_t> undecided_;    // by the hash of what would decide a min or max of a guard
   Equalities equalities_;                                  // that guards say
-  ByName<std::vector<uint32_t>> guards_of_;                // by symbol, the guards that name it
 };
 
 // Something for each value of a graph: [node][output].

@@ -271,34 +271,45 @@ bool Graph::is_equation(const Guard& guard) const {
   return range(difference).hi == 0 || has_guard(Guard::kLessEqual, guard.a - guard.b);
 }
 
+// Solves a guard that is an equation for a symbol; null where it says nothing new of one.
+const std::string* Graph::solve(const Guard& guard) {
+  if (!is_equation(guard)) return nullptr;
+  Dim zero = guard.b - guard.a;
+  Dim rest = reduced(zero);
+  const std::string* symbol = equalities_.learn(rest, guards_.size());
+  if (symbol || rest.is(0)) return symbol;  // 0: known already
+  return equalities_.learn_linear(reduced(zero, &Equalities::find_linear), guards_.size());
+}
+
+// Whether nothing that is learned later can refute it before it refutes the range of a symbol: it relates two symbols
+// that are equal by linear solutions, which stay.
+bool Graph::is_settled(const Guard& guard) const {
+  return guard.a.symbol_name() && guard.b.symbol_name() && reduced(guard.b - guard.a, &Equalities::find_linear).is(0);
+}
+
 // Draws conclusions from a new guard and the earlier ones. An earlier equation may become solvable. If no size can
 // satisfy an earlier guard any more, the new one is in error.
 Status Graph::learn(uint32_t index) {
   std::vector<uint32_t> waiting{index};
-  while (!waiting.empty()) {
+  for (bool is_new = true; !waiting.empty(); is_new = false) {
     const Guard& guard = guards_[waiting.back()];
     waiting.pop_back();
     if (is_refuted(guard)) return refused(guards_[index], &guard == &guards_[index] ? "" : ", as " + text_of(guard));
-    if (!is_equation(guard)) continue;
-    Dim zero = guard.b - guard.a;
-    Dim rest = reduced(zero);
-    const std::string* symbol = equalities_.learn(rest, guards_.size());
-    if (!symbol && !rest.is(0))  // 0: known already
-      symbol = equalities_.learn_linear(reduced(zero, &Equalities::find_linear), guards_.size());
+    const std::string* symbol = solve(guard);
+    if (is_new && !is_settled(guard)) equalities_.watch(guard.b - guard.a, index, guards_.size());
     if (!symbol) continue;
     auto ask_again = [&](const std::string& name) {
-      if (auto naming = guards_of_.find(name); naming != guards_of_.end())
-        waiting.insert(waiting.end(), naming->second.begin(), naming->second.end());
+      std::vector<uint32_t> guards = equalities_.watching(name);
+      waiting.insert(waiting.end(), guards.begin(), guards.end());
     };
+    ask_again(*symbol);
     for (const std::string& name : equalities_.depending_on(*symbol)) {
       Dim equal = reduced(Dim::symbol(name));
       Interval values = range_of_reduced(equal), legal = equalities_.narrowed(name, symbol_range(name));
       if (values.hi < legal.lo || values.lo > legal.hi)
         return refused(guards_[index], format(", as '{}' is in [{}, {}]", name, legal.lo, legal.hi));
-      ask_again(name);
       const std::string* other = equal.symbol_name();
-      if (!other || !equalities_.narrow(*other, legal, guards_.size())) continue;
-      for (const std::string& same : equalities_.depending_on(*other)) ask_again(same);
+      if (other && equalities_.narrow(*other, legal, guards_.size())) ask_again(*other);
     }
   }
   return {};
@@ -382,10 +393,6 @@ Status Graph::record_alone(Guard guard) {
   if (has_guard(guard.relation, difference)) return {};
   auto index = static_cast<uint32_t>(guards_.size());
   guard_index_.emplace(guard_hash(guard.relation, difference), index);
-  visit_symbols(difference, [&](const std::string& symbol) {
-    auto& naming = guards_of_[symbol];
-    if (naming.empty() || naming.back() != index) naming.push_back(index);
-  });
   visit_extremes(difference, [&](const Dim& order) { undecided_.emplace(hash_of_either_sign(order), index); });
   guards_.push_back(std::move(guard));
   return learn(index);
@@ -413,10 +420,6 @@ void Graph::roll_back(const Mark& mark) {
     };
     forget(guard_index_, guard_hash(guard.relation, difference));
     visit_extremes(difference, [&](const Dim& order) { forget(undecided_, hash_of_either_sign(order)); });
-    visit_symbols(difference, [&](const std::string& symbol) {
-      auto& naming = guards_of_.at(symbol);
-      if (!naming.empty() && naming.back() == index) naming.pop_back();
-    });
     guards_.pop_back();
   }
   while (nodes_.size() > mark.nodes) {

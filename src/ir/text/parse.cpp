@@ -24,8 +24,7 @@ struct Word {
 
 class Parser {
  public:
-  Parser(Scanner& in, const OpTable& table, const std::shared_ptr<const CustomOps>& customs, const Graph* parent,
-         int depth)
+  Parser(Scanner& in, const OpTable& table, const std::shared_ptr<const CustomOps>& customs, Parser* parent, int depth)
       : in_(in), table_(table), parent_(parent), depth_(depth), graph_("", &table) {
     graph_.set_customs(customs);
   }
@@ -36,9 +35,6 @@ class Parser {
     in_.skip_blanks();
     if (in_.peek() == '"') graph_.set_graph_name(RLX_TRY(in_.quoted()));
     if (in_.take('(')) RLX_TRY(parse_symbols());
-    if (parent_)
-      for (const auto& [symbol, range] : parent_->symbols())
-        if (!graph_.has_symbol(symbol)) RLX_TRY(graph_.declare_symbol(symbol, range));
     if (!in_.take('{')) return in_.error("expected '{'");
     for (in_.skip_lines(); !in_.take('}'); in_.skip_lines()) {
       if (in_.at_end()) return in_.error("expected '}' at the end of the graph");
@@ -61,6 +57,34 @@ class Parser {
     return number->literal();
   }
 
+  // Whether this graph, or one around it, has the symbol. A body has those symbols of the graph around it that it uses:
+  // if each had all of them, many bodies would take quadratic time.
+  Result<bool> knows(const std::string& symbol) {
+    if (graph_.has_symbol(symbol)) return true;
+    if (!parent_ || !RLX_TRY(parent_->knows(symbol))) return false;
+    RLX_TRY(graph_.declare_symbol(symbol, parent_->graph_.symbol_range(symbol)));
+    return true;
+  }
+
+  Status use(const Dim& dim) {
+    Status status;
+    visit_symbols(dim, [&](const std::string& symbol) {
+      if (status.ok()) status = knows(symbol).status();
+    });
+    return status;
+  }
+
+  Status use(std::span<const Dim> dims) {
+    for (const Dim& dim : dims) RLX_TRY(use(dim));
+    return {};
+  }
+
+  Result<ValueType> parse_type() {
+    ValueType type = RLX_TRY(text::scan_type(in_));
+    RLX_TRY(use(type.dims));
+    return type;
+  }
+
   // What a body declares about a symbol holds in it, even if the graph around it has a symbol of this name.
   Status parse_symbols() {
     while (!in_.take(')')) {
@@ -76,6 +100,7 @@ class Parser {
         range.hi = RLX_TRY(parse_bound());
         if (!in_.take(']')) return in_.error("expected ']'");
       }
+      if (parent_) RLX_TRY(parent_->knows(*symbol->symbol_name()));
       Status status = graph_.declare_symbol(*symbol->symbol_name(), range);
       if (!status.ok()) return in_.located(at, std::move(status));
       in_.skip_blanks();
@@ -89,6 +114,7 @@ class Parser {
     size_t at = in_.at();
     auto dim = parse_dim(in_.expression(stops));
     if (!dim.ok()) return in_.error_at(at, std::string(dim.status().message()));
+    RLX_TRY(use(*dim));
     return dim;
   }
 
@@ -183,7 +209,7 @@ class Parser {
     if (info.op() == Op::kConstant) {
       leaf = graph_.add_constant(RLX_TRY(text::scan_tensor(in_)));
     } else {
-      ValueType type = RLX_TRY(text::scan_type(in_));
+      ValueType type = RLX_TRY(parse_type());
       leaf = info.op() == Op::kInput ? graph_.add_input(name, type.dtype, type.dims)
                                      : graph_.add_param(name, type.dtype, type.dims);
     }
@@ -244,12 +270,15 @@ class Parser {
     if (in_.word() == "graph") {
       in_.skip_blanks();
       if (std::string_view("\"({").find(in_.peek()) != std::string_view::npos && !in_.at_end()) {
-        Graph body = RLX_TRY(Parser(in_, table_, graph_.customs(), &graph_, depth_ + 1).parse());
+        Graph body = RLX_TRY(Parser(in_, table_, graph_.customs(), this, depth_ + 1).parse());
         return AttrValue(std::make_shared<const Graph>(std::move(body)));
       }
     }
     in_.rewind(start);
-    return text::scan_value(in_);
+    AttrValue value = RLX_TRY(text::scan_value(in_));
+    if (auto* dim = std::get_if<Dim>(&value)) RLX_TRY(use(*dim));
+    if (auto* dims = std::get_if<std::vector<Dim>>(&value)) RLX_TRY(use(*dims));
+    return value;
   }
 
   // A type that equals the inferred one stays as written: it may have been inferred when not all guards were known.
@@ -259,7 +288,7 @@ class Parser {
       if (i && !in_.take(',')) return in_.error("expected ',' and the type of the next output");
       in_.skip_blanks();
       size_t at = in_.at();
-      ValueType type = RLX_TRY(text::scan_type(in_));
+      ValueType type = RLX_TRY(parse_type());
       const ValueType& real = graph_.node(first).out[i];
       if (graph_.is_same_type(type, real)) {
         graph_.set_type({first.node, i}, std::move(type));
@@ -277,7 +306,7 @@ class Parser {
 
   Scanner& in_;
   const OpTable& table_;
-  const Graph* parent_;
+  Parser* parent_;  // of the graph around this body
   int depth_;
   Graph graph_;
   std::unordered_map<std::string, Value> values_;

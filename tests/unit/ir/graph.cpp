@@ -294,6 +294,47 @@ TEST(graph, long_chains_of_equations_cost_the_same_in_every_order) {
   }
 }
 
+// Each equation narrows the range of what stands for all of them.
+static double seconds_to_make_equal(int count) {
+  Graph graph;
+  auto size = [](int i) { return Dim::symbol(format("s{}", i)); };
+  for (int i = 0; i < count; i++)
+    EXPECT_TRUE(graph.declare_symbol(*size(i).symbol_name(), {count / 2 - i / 2, 3 * count - i}).ok());
+  std::clock_t begin = std::clock();
+  for (int i = 1; i < count; i++) EXPECT_TRUE(graph.add_guard({Guard::kEqual, size(i - 1), size(i), {}}).ok());
+  EXPECT_FALSE(graph.add_guard({Guard::kEqual, size(count / 2), 2 * count + 2, {}}).ok());
+  EXPECT_TRUE(graph.add_guard({Guard::kEqual, size(count / 2), 2 * count + 1, {}}).ok());
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+TEST(graph, equal_sizes_of_many_ranges_are_solved_in_linear_time) {
+  double few = seconds_to_make_equal(400), many = seconds_to_make_equal(4000);
+  std::printf("equal sizes: %.1f ms for 400, %.1f ms for 4,000\n", few * 1e3, many * 1e3);
+  EXPECT_LT(many, 10 * 3 * few + 0.05);
+}
+
+// After a roll-back, a guard is asked again of the symbols that it names itself, not of those they were equal to.
+TEST(graph, guards_of_equal_sizes_are_asked_again_after_a_roll_back) {
+  Graph graph;
+  Dim a = Dim::symbol("a"), b = Dim::symbol("b"), c = Dim::symbol("c"), d = Dim::symbol("d");
+  for (auto [name, range] :
+       {std::pair<const char*, Interval>{"a", {0, 9}}, {"b", {0, 8}}, {"c", {0, 7}}, {"d", {5, 6}}})
+    ASSERT_TRUE(graph.declare_symbol(name, range).ok());
+  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, 2 * b, 9, {}}).ok());
+  for (int round = 0; round < 2; round++) {
+    Graph::Mark mark = graph.mark();
+    ASSERT_TRUE(graph.add_guard({Guard::kEqual, a, b, {}}).ok());
+    ASSERT_TRUE(graph.add_guard({Guard::kEqual, a, c, {}}).ok());
+    EXPECT_FALSE(graph.add_guard({Guard::kEqual, c, d, {}}).ok()) << "2*b <= 9";
+    graph.roll_back(mark);
+    mark = graph.mark();
+    EXPECT_TRUE(graph.add_guard({Guard::kEqual, c, d, {}}).ok());
+    EXPECT_TRUE(graph.add_guard({Guard::kEqual, a, c, {}}).ok());
+    EXPECT_FALSE(graph.add_guard({Guard::kEqual, a, b, {}}).ok());
+    graph.roll_back(mark);
+  }
+}
+
 // A square of a square of a square...: neither time nor memory follow what it would be if it were multiplied out.
 TEST(graph, equations_of_products_stay_short) {
   Graph graph;
