@@ -39,6 +39,24 @@ TEST(onnx_numbers, integers_of_a_file_wrap_as_their_dtype_does) {
   EXPECT_EQ(Opened(maker).run({}), "bool[4] 0 0 0 1");
 }
 
+TEST(onnx_numbers, kinds_of_floats_that_also_take_integers) {
+  Maker maker(20);
+  maker.input("x", 7, {"n"});
+  maker.node("Shrink", {"x"}, {"shrunk"}, {Maker::attr("lambd", 1.5f), Maker::attr("bias", 0.5f)});
+  maker.node("Erf", {"x"}, {"erf"}).node("Concat", {"shrunk", "erf"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  EXPECT_EQ(Opened(maker).run({list({-8, 1, 3})}), "i64[6] -7 0 2 -1 0 0");
+}
+
+TEST(onnx_numbers, what_is_no_number_in_eight_bits) {
+  constexpr int kF8E5M2 = 19;
+  Maker maker(20);
+  maker.f32("x", {3}, {INFINITY, NAN, 1})
+      .node("Cast", {"x"}, {"byte"}, {Maker::attr("to", kF8E5M2), Maker::attr("saturate", 0)});
+  maker.node("IsInf", {"byte"}, {"inf"}).node("IsNaN", {"byte"}, {"nan"});
+  maker.node("Concat", {"inf", "nan"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  EXPECT_EQ(Opened(maker).run({}), "bool[6] 1 0 0 0 1 0");
+}
+
 // ---- Resize ----
 
 // Writers of older files say the size that they want as a scale: the size over that of the input.
