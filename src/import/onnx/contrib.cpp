@@ -128,8 +128,8 @@ void build_bias_softmax(Call& call) {
 Expr activated(Call& call, Expr y) {
   std::string_view name = call.text("activation", "");
   double alpha = call.f64("activation_alpha", name == "LeakyRelu" ? 0.01 : name == "HardSigmoid" ? 0.2 : 1);
-  double beta = call.f64("activation_beta", 0.5);
-  for (const char* unused : {"activation_gamma", "activation_axis"}) call.ignore(unused);
+  double beta = call.f64("activation_beta", 0.5), gamma = call.f64("activation_gamma", 1);
+  call.ignore("activation_axis");
   if (name.empty()) return y;
   if (name == "Relu") return call.op("relu", {y});
   if (name == "Tanh") return tanh(y);
@@ -140,6 +140,9 @@ Expr activated(Call& call, Expr y) {
   if (name == "ThresholdedRelu") return call.op("thresholded_relu", {y}, {{"alpha", alpha}});
   if (name == "Softplus") return call.op("softplus", {y});
   if (name == "Softsign") return call.op("softsign", {y});
+  if (name == "Selu") return call.op("selu", {y}, {{"alpha", alpha}, {"gamma", gamma}});
+  if (name == "ScaledTanh") return tanh(y * beta) * alpha;
+  if (name == "ParametricSoftplus") return call.op("softplus", {y * beta}) * alpha;
   call.fail(Code::kUnsupported, "the activation " + std::string(name));
   return y;
 }

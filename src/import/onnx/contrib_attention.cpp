@@ -23,8 +23,8 @@ Expr row(Builder& b, const Dim& count) {
 }
 
 // The bias of the scores: the filter value where a mask of ones and zeros hides a key, else 0; absent without a mask.
-// One number a row of the mask says how many keys there are; two say that and where they begin; else there is one
-// number for every key.
+// One number a row of the mask says how many keys there are; two say that and where they begin; three and two more are
+// the numbers of keys, and where rows begin that are joined; else there is one number for every key.
 Expr bias_of_mask(Call& call, Expr mask, const Dim& batch, const Dim& keys) {
   double filter = call.f64("mask_filter_value", -10000);
   if (!mask || !mask.valid()) return mask;
@@ -32,8 +32,8 @@ Expr bias_of_mask(Call& call, Expr mask, const Dim& batch, const Dim& keys) {
   Expr seen;
   if (mask.rank() == 1) {
     Expr at = row(b, keys), lengths = cast(mask, DType::kI64);
-    bool has_begin = mask.dim(0) == batch * 2;
-    seen = less(at, unsqueeze(has_begin ? slice(lengths, 0, 0, batch) : lengths, 1));
+    bool has_begin = mask.dim(0) == batch * 2, has_places = mask.dim(0) == batch * 3 + 2;
+    seen = less(at, unsqueeze(has_begin || has_places ? slice(lengths, 0, 0, batch) : lengths, 1));
     if (has_begin) seen = logical_and(seen, less_equal(unsqueeze(slice(lengths, 0, batch, batch * 2), 1), at));
   } else {
     seen = not_equal(mask, 0);
@@ -43,8 +43,9 @@ Expr bias_of_mask(Call& call, Expr mask, const Dim& batch, const Dim& keys) {
   return where(seen, b.scalar(DType::kF32, 0), b.scalar(DType::kF32, filter));
 }
 
-Expr sum_of(Expr a, Expr b) {
-  return !a ? b : !b ? a : a + b;
+// Of a mask's bias and one that the node gets, which may be of halves.
+Expr sum_of(Expr mask, Expr bias) {
+  return !mask ? bias : !bias ? mask : mask + cast(bias, mask.dtype());
 }
 
 NamedAttrs scaled(Call& call) {
@@ -118,13 +119,14 @@ void build_multi_head(Call& call) {
   NamedAttrs attrs = scaled(call);
   Expr allowed;
   if (call.i64("unidirectional", 0) != 0) {
-    const Dim &steps = heads.q.dim(2), &keys = heads.k.dim(2);
-    if (past_k || steps == keys) {
+    Dim steps = heads.q.dim(2), keys = heads.k.dim(2), past = past_k ? past_k.dim(2) : Dim(0);
+    if (keys == past + steps) {
       attrs.emplace_back("causal", int64_t{1});
-    } else {  // the first query stands beside the first key; ONNX Runtime lets the last one see all keys
+    } else {  // the first query stands beside the first new key; ONNX Runtime lets the last one see all keys
       Builder& b = call.builder();
       Expr query = unsqueeze(row(b, steps), 1), last = b.size(steps - Dim(1), DType::kI64);
-      allowed = logical_or(less_equal(row(b, keys), query), equal(query, last));
+      Expr reached = query + b.size(past, DType::kI64);
+      allowed = logical_or(less_equal(row(b, keys), reached), equal(query, last));
     }
   }
   give_attention(call, heads, allowed, bias, Expr(), attrs);

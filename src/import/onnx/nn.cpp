@@ -33,10 +33,14 @@ void build_gemm(Call& call) {
   call.out(0, y);
 }
 
+// Sums of narrow integers are of that dtype, as if each product were.
 void build_einsum(Call& call) {
+  DType dtype = call.type(0).dtype;
+  bool is_narrow = is_integer(dtype) && element_bytes(dtype) < element_bytes(DType::kI32);
   std::vector<Expr> in;
-  for (size_t i = 0; i < call.inputs(); i++) in.push_back(call.in(i));
-  call.out(0, call.ops("einsum", in, {{"equation", std::string(call.text("equation", ""))}})[0]);
+  for (size_t i = 0; i < call.inputs(); i++) in.push_back(is_narrow ? cast(call.in(i), DType::kI32) : call.in(i));
+  Expr y = call.ops("einsum", in, {{"equation", std::string(call.text("equation", ""))}})[0];
+  call.out(0, is_narrow ? cast(y, dtype) : y);
 }
 
 // A scalar is a row of one element.
@@ -197,8 +201,10 @@ void build_mean_variance_norm(Call& call) {
 
 // ---- matrices ----
 
+// Halves are computed in f32.
 void build_of_matrix(Call& call) {
-  call.out(0, call.op(call.kind().op, {call.in(0)}));
+  DType dtype = call.type(0).dtype;
+  call.out(0, cast(call.op(call.kind().op, {cast(call.in(0), compute_dtype(dtype))}), dtype));
 }
 
 // ---- over all spatial axes ----

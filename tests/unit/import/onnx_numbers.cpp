@@ -57,7 +57,80 @@ TEST(onnx_numbers, what_is_no_number_in_eight_bits) {
   EXPECT_EQ(Opened(maker).run({}), "bool[6] 1 0 0 0 1 0");
 }
 
+TEST(onnx_numbers, a_sum_of_products_has_the_dtype_of_its_factors) {
+  constexpr int kU8 = 2, kI64 = 7;
+  Maker maker(12);
+  maker.input("x", kI64, {"n"}).node("Cast", {"x"}, {"u"}, {Maker::attr("to", kU8)});
+  maker.node("Einsum", {"u", "u", "u"}, {"y"}, {Maker::attr("equation", "i,i,i->")}).output("y");
+  EXPECT_EQ(Opened(maker).run({list({2, 5})}), "u8[] 133");
+  EXPECT_EQ(Opened(maker).run({list({7, 1})}), "u8[] 88");  // 344
+}
+
+TEST(onnx_numbers, a_determinant_of_halves) {
+  Maker maker(13);
+  maker.input("x", 1, {"2", "2"}).node("Cast", {"x"}, {"h"}, {Maker::attr("to", 10)});
+  maker.node("Det", {"h"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({2, 2})}), "f16[] -2");
+}
+
+TEST(onnx_numbers, a_quantised_product_of_a_vector) {
+  constexpr int kU8 = 2;
+  Maker maker(10);
+  maker.input("x", 7, {"n"}).i64("w", {2, 3}, {1, 2, 3, 4, 5, 6}).i64("none", {}, {0}).i64("seven", {}, {7});
+  maker.f32("half", {}, {0.5f}).f32("one", {}, {1});
+  for (const char* name : {"x", "w", "none", "seven"})
+    maker.node("Cast", {name}, {std::string("u.") + name}, {Maker::attr("to", kU8)});
+  maker.node("QLinearMatMul", {"u.x", "half", "u.none", "u.w", "one", "u.none", "one", "u.seven"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({list({2, 4})}), "u8[3] 16 19 22");
+}
+
+TEST(onnx_numbers, columns_of_features_may_be_a_symbol) {
+  Maker maker(13);
+  maker.input("x", 1, {"n", "m"});
+  maker.node("FeatureVectorizer", {"x", "x"}, {"y"}, {Maker::attr("inputdimensions", std::vector<int64_t>{2, 2})},
+             "ai.onnx.ml");
+  maker.output("y");
+  EXPECT_EQ(Opened(maker).run({counting({1, 2})}), "f32[1,4] 0 1 0 1");
+  EXPECT_NE(Opened(maker).run({counting({1, 3})}).find("does not hold"), std::string::npos);
+}
+
 // ---- Resize ----
+
+// What is outside of a crop of integers is rounded towards 0.
+TEST(onnx_numbers, a_crop_of_integers_is_extrapolated_by_an_integer) {
+  Maker maker(13);
+  maker.input("x", 7, {"2"}).f32("roi", {2}, {0, 2}).f32("scale", {1}, {1.5f});
+  maker.node("Cast", {"x"}, {"u"}, {Maker::attr("to", 2)});
+  maker.node(
+      "Resize", {"u", "roi", "scale"}, {"y"},
+      {Maker::attr("coordinate_transformation_mode", "tf_crop_and_resize"), Maker::attr("extrapolation_value", 7.5f)});
+  maker.output("y");
+  EXPECT_EQ(Opened(maker).run({list({3, 5})}), "u8[3] 3 5 7");
+}
+
+// Before opset 11 there is no mode of rounding.
+TEST(onnx_numbers, an_old_image_shrinks_to_the_elements_that_come_next) {
+  Maker maker(10);
+  maker.input("x", 1, {"2", "4"}).f32("scales", {2}, {1.5f, 0.6f});
+  maker.node("Resize", {"x", "scales"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({2, 4})}), "f32[3,2] 0 2 0 2 4 6");
+}
+
+// The formula would move elements by a half along an axis that keeps its size.
+TEST(onnx_numbers, an_axis_that_keeps_its_size_is_left_alone) {
+  for (bool by_sizes : {false, true}) {
+    Maker maker(11);
+    maker.input("x", 1, {"2", "2"}).f32("none", {0}, {}).f32("scales", {2}, {1, 2}).i64("sizes", {2}, {2, 4});
+    std::vector<std::string> in{"x", "none", by_sizes ? "none" : "scales"};
+    if (by_sizes) in.push_back("sizes");
+    maker.node("Resize", in, {"y"},
+               {Maker::attr("mode", "linear"), Maker::attr("coordinate_transformation_mode", "tf_half_pixel_for_nn")});
+    maker.output("y");
+    Tensor x = counting({2, 2});
+    for (int64_t i = 0; i < 4; i++) x.as<float>()[i] *= 4;
+    EXPECT_EQ(Opened(maker).run({x}), "f32[2,4] 1 3 4 4 9 11 12 12");
+  }
+}
 
 // Writers of older files say the size that they want as a scale: the size over that of the input.
 TEST(onnx_numbers, a_scale_may_be_a_size_over_a_size) {
