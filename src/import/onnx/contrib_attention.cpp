@@ -22,13 +22,20 @@ Expr row(Builder& b, const Dim& count) {
   return iota(b, {count}, 0, DType::kI64);
 }
 
+struct Heads {  // [B, N, S, D]
+  Expr q, k, v;
+  bool valid() const { return q.valid() && k.valid() && v.valid(); }
+};
+
 // The bias of the scores: the filter value where a mask of ones and zeros hides a key, else 0; absent without a mask.
 // One number a row of the mask says how many keys there are; two say that and where they begin; three and two more are
-// the numbers of keys, and where rows begin that are joined; else there is one number for every key.
-Expr bias_of_mask(Call& call, Expr mask, const Dim& batch, const Dim& keys) {
+// the numbers of keys, and where rows begin that are joined; else there is one number for every key. A mask of rank 4
+// is for the longest sequence: its rows are positions, the last of which are those of the queries.
+Expr bias_of_mask(Call& call, Expr mask, const Heads& heads) {
   double filter = call.f64("mask_filter_value", -10000);
   if (!mask || !mask.valid()) return mask;
   Builder& b = call.builder();
+  const Dim &batch = heads.q.dim(0), &steps = heads.q.dim(2), &keys = heads.k.dim(2);
   Expr seen;
   if (mask.rank() == 1) {
     Expr at = row(b, keys), lengths = cast(mask, DType::kI64);
@@ -37,6 +44,8 @@ Expr bias_of_mask(Call& call, Expr mask, const Dim& batch, const Dim& keys) {
     if (has_begin) seen = logical_and(seen, less_equal(unsqueeze(slice(lengths, 0, batch, batch * 2), 1), at));
   } else {
     seen = not_equal(mask, 0);
+    if (mask.rank() == 4) seen = slice(slice(seen, 2, keys - steps, keys), 3, 0, keys);
+    if (!seen.valid()) return seen;
   }
   if (seen.rank() == 2) seen = unsqueeze(unsqueeze(seen, 1), 1);
   if (seen.rank() == 3) seen = unsqueeze(seen, 1);
@@ -53,11 +62,6 @@ NamedAttrs scaled(Call& call) {
   if (double scale = call.f64("scale", 0); scale != 0) attrs.emplace_back("scale", scale);
   return attrs;
 }
-
-struct Heads {  // [B, N, S, D]
-  Expr q, k, v;
-  bool valid() const { return q.valid() && k.valid() && v.valid(); }
-};
 
 // Keys and values of a cache come before the new ones, if there is a cache.
 void prepend_past(Heads& heads, Expr past_k, Expr past_v) {
@@ -114,7 +118,7 @@ void build_multi_head(Call& call) {
   Expr past_k = call.in(kPastKey), past_v = call.in(kPastValue);
   prepend_past(heads, past_k, past_v);
   if (!heads.valid()) return;
-  Expr mask = bias_of_mask(call, call.in(kMask), heads.q.dim(0), heads.k.dim(2));
+  Expr mask = bias_of_mask(call, call.in(kMask), heads);
   Expr bias = sum_of(mask, call.in(kScoreBias));
   NamedAttrs attrs = scaled(call);
   Expr allowed;
@@ -152,7 +156,7 @@ enum Input {
 }
 
 Expr decoder_bias(Call& call, const Heads& heads) {
-  Expr mask = bias_of_mask(call, call.in(decoder::kMask), heads.q.dim(0), heads.k.dim(2));
+  Expr mask = bias_of_mask(call, call.in(decoder::kMask), heads);
   return sum_of(mask, call.in(decoder::kScoreBias));
 }
 
@@ -252,7 +256,7 @@ void build_packed(Call& call) {
     Expr both[] = {unsqueeze(heads.k, 0), unsqueeze(heads.v, 0)};
     call.out(1, concat(both, 0));
   }
-  Expr bias = sum_of(bias_of_mask(call, in.mask, heads.q.dim(0), heads.k.dim(2)), in.score_bias);
+  Expr bias = sum_of(bias_of_mask(call, in.mask, heads), in.score_bias);
   NamedAttrs attrs = scaled(call);
   attrs.emplace_back("causal", call.i64("unidirectional", 0));
   give_attention(call, heads, Expr(), bias, Expr(), attrs);

@@ -31,6 +31,18 @@ TEST(onnx_contrib, halves_with_a_mask_and_a_bias) {
   EXPECT_EQ(Opened(maker.output("y")).run({x}), "f16[1,2,1] 7 7");
 }
 
+// The mask is for sequences of 3; the only query is at position 1, behind a past of one key.
+TEST(onnx_contrib, a_mask_for_the_longest_sequence) {
+  Maker maker;
+  maker.input("x", 1, {"1", "s", "1"}).f32("w", {1, 3}, {0, 0, 1}).f32("b", {3}, {0, 0, 0});
+  maker.f32("past", {2, 1, 1, 1, 1}, {4, 4}).i64("seen", {1, 1, 3, 3}, {1, 1, 0, 0, 1, 1, 1, 1, 1});
+  maker.node("Cast", {"seen"}, {"mask"}, {Maker::attr("to", 6)});
+  maker.node("Attention", {"x", "w", "b", "mask", "past"}, {"y", "present"}, {Maker::attr("num_heads", 1)}, kMicrosoft);
+  Tensor x = counting({1, 1, 1});
+  x.as<float>()[0] = 7;
+  EXPECT_EQ(Opened(maker.output("y")).run({x}), "f32[1,1,1] 7");
+}
+
 TEST(onnx_contrib, two_axes_have_no_spectrum) {
   Maker maker;
   maker.input("x", 1, {"4", "4"}).node("Rfft", {"x"}, {"y"}, {Maker::attr("signal_ndim", 2)}, kMicrosoft).output("y");
