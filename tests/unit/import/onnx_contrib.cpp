@@ -314,4 +314,10 @@ TEST(onnx_contrib, no_distance_is_less_than_0) {
   EXPECT_EQ(Opened(maker).run({far}), "i32[1,1] 0");
 }
 
+TEST(onnx_contrib, a_layout_for_one_processor_is_named) {
+  Maker maker;
+  maker.input("x", 1, {"1", "8", "4", "4"}).node("ReorderInput", {"x"}, {"y"}, {}, "com.microsoft.nchwc").output("y");
+  EXPECT_NE(Opened(maker).run({}).find("ONNX Runtime writes at ORT_ENABLE_ALL"), std::string::npos);
+}
+
 }  // namespace rlx
