@@ -228,6 +228,7 @@ Outputs decompose_gather_sum(const Inputs& in, const Attrs& attrs) {
 static Expr extrapolated(Expr y, const std::vector<Resampled>& axes, const std::vector<Expr>& coordinates,
                          double value) {
   for (size_t i = 0; i < axes.size(); i++) {
+    if (!y.valid()) return y;
     Expr c = coordinates[i];
     std::vector<Dim> along(y.rank() - static_cast<size_t>(axes[i].axis), 1);
     along[0] = axes[i].out;

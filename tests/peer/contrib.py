@@ -344,6 +344,16 @@ def streams():
     case("engram", "EngramGate", [x, f32(2, 3, 4, 5), block, f32(4, 5), f32(4, 5), f32(4, 5)], (0, 1), epsilon=1e-3)
 
 
+def masks_and_activations():
+    kind = "MultiHeadAttention"
+    q, k, v, past = f32(2, 3, 8), f32(2, 5, 8), f32(2, 5, 8), f32(2, 2, 2, 4)
+    case("heads_joined_rows", kind, [q, k, v, None, integers([5, 3, 0, 3, 6, 0, 5, 10])], num_heads=2)
+    case("heads_causal_past", kind, [q, k, v, None, None, None, past, f32(2, 2, 2, 4)], (0, 1, 2), num_heads=2, unidirectional=1)
+    for activation in ("Selu", "ScaledTanh", "ParametricSoftplus"):
+        case("fused_gemm_" + activation.lower(), "FusedGemm", [f32(3, 4), f32(4, 5), f32(5)], activation=activation, activation_alpha=0.3,
+             activation_beta=0.6, activation_gamma=1.1)
+
+
 def built():
     """The graph of all cases, and its inputs."""
     nodes, inputs, outputs, initializers, given = [], [], [], [], {}
@@ -388,7 +398,7 @@ def run(session, given):
 def main(model_path, tensors_path):
     for family in (norms_and_activations, products, as_in_onnx, multi_head_attention, attention, grouped_attention, quantised, recurrent, experts, decoders, states,
                    more_products, quantised_experts, hybrid_decoders, as_in_onnx_but_wider,
-                   blocks_and_boxes, streams):
+                   blocks_and_boxes, streams, masks_and_activations):
         family()
     model, given = built()
     onnx.save(model, model_path)

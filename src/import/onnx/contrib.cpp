@@ -130,7 +130,7 @@ void build_bias_softmax(Call& call) {
 // An activation by its ONNX name, with the defaults of its numbers; NAN: it has no such number.
 struct Activation {
   std::string_view name, op;
-  double alpha = NAN, beta = NAN;
+  double alpha = NAN, beta = NAN, gamma = NAN;
 };
 constexpr Activation kActivations[] = {{"Relu", "relu"},
                                        {"Tanh", "tanh"},
@@ -140,18 +140,24 @@ constexpr Activation kActivations[] = {{"Relu", "relu"},
                                        {"Elu", "elu", 1},
                                        {"LeakyRelu", "leaky_relu", 0.01},
                                        {"ThresholdedRelu", "thresholded_relu", 1},
-                                       {"HardSigmoid", "hard_sigmoid", 0.2, 0.5}};
+                                       {"HardSigmoid", "hard_sigmoid", 0.2, 0.5},
+                                       {"Selu", "selu", 1, NAN, 1}};
 
 Expr activated(Call& call, Expr y) {
   std::string_view name = call.text("activation", "");
   for (const char* maybe_unused : {"activation_alpha", "activation_beta", "activation_gamma", "activation_axis"})
     call.ignore(maybe_unused);
   if (name.empty()) return y;
+  auto alpha = [&](double fallback) { return call.f64("activation_alpha", fallback); };
+  auto beta = [&](double fallback) { return call.f64("activation_beta", fallback); };
+  if (name == "ScaledTanh") return tanh(y * beta(0.5)) * alpha(1);
+  if (name == "ParametricSoftplus") return call.op("softplus", {y * beta(0.5)}) * alpha(1);
   const auto* found = std::ranges::find(kActivations, name, &Activation::name);
   if (found == std::end(kActivations)) return call.fail(Code::kUnsupported, format("the activation {}", name)), y;
   NamedAttrs attrs;
-  if (!std::isnan(found->alpha)) attrs.emplace_back("alpha", call.f64("activation_alpha", found->alpha));
-  if (!std::isnan(found->beta)) attrs.emplace_back("beta", call.f64("activation_beta", found->beta));
+  if (!std::isnan(found->alpha)) attrs.emplace_back("alpha", alpha(found->alpha));
+  if (!std::isnan(found->beta)) attrs.emplace_back("beta", beta(found->beta));
+  if (!std::isnan(found->gamma)) attrs.emplace_back("gamma", call.f64("activation_gamma", found->gamma));
   return call.op(found->op, {y}, attrs);
 }
 

@@ -22,29 +22,39 @@ Expr row(Builder& b, const Dim& count) {
   return iota(b, {count}, 0, DType::kI64);
 }
 
+struct Heads {  // [B, N, S, D]
+  Expr q, k, v;
+  bool valid() const { return q.valid() && k.valid() && v.valid(); }
+};
+
 // The bias of the scores: the filter value where a mask of ones and zeros hides a key, else 0; absent without a mask.
-// One number a row of the mask says how many keys there are; two say that and where they begin; else there is one
-// number for every key.
-Expr bias_of_mask(Call& call, Expr mask, const Dim& batch, const Dim& keys) {
+// One number a row of the mask says how many keys there are; two say that and where they begin; three and two more are
+// the numbers of keys, and where rows begin that are joined; else there is one number for every key. A mask of rank 4
+// is for the longest sequence: its rows are positions, the last of which are those of the queries.
+Expr bias_of_mask(Call& call, Expr mask, const Heads& heads) {
   double filter = call.f64("mask_filter_value", -10000);
   if (!mask || !mask.valid()) return mask;
   Builder& b = call.builder();
+  const Dim &batch = heads.q.dim(0), &steps = heads.q.dim(2), &keys = heads.k.dim(2);
   Expr seen;
   if (mask.rank() == 1) {
     Expr at = row(b, keys), lengths = cast(mask, DType::kI64);
-    bool has_begin = mask.dim(0) == batch * 2;
-    seen = less(at, unsqueeze(has_begin ? slice(lengths, 0, 0, batch) : lengths, 1));
+    bool has_begin = mask.dim(0) == batch * 2, has_places = mask.dim(0) == batch * 3 + 2;
+    seen = less(at, unsqueeze(has_begin || has_places ? slice(lengths, 0, 0, batch) : lengths, 1));
     if (has_begin) seen = logical_and(seen, less_equal(unsqueeze(slice(lengths, 0, batch, batch * 2), 1), at));
   } else {
     seen = not_equal(mask, 0);
+    if (mask.rank() == 4) seen = slice(slice(seen, 2, keys - steps, keys), 3, 0, keys);
+    if (!seen.valid()) return seen;
   }
   if (seen.rank() == 2) seen = unsqueeze(unsqueeze(seen, 1), 1);
   if (seen.rank() == 3) seen = unsqueeze(seen, 1);
   return where(seen, b.scalar(DType::kF32, 0), b.scalar(DType::kF32, filter));
 }
 
-Expr sum_of(Expr a, Expr b) {
-  return !a ? b : !b ? a : a + b;
+// Of a mask's bias and one that the node gets, which may be of halves.
+Expr sum_of(Expr mask, Expr bias) {
+  return !mask ? bias : !bias ? mask : mask + cast(bias, mask.dtype());
 }
 
 NamedAttrs scaled(Call& call) {
@@ -52,11 +62,6 @@ NamedAttrs scaled(Call& call) {
   if (double scale = call.f64("scale", 0); scale != 0) attrs.emplace_back("scale", scale);
   return attrs;
 }
-
-struct Heads {  // [B, N, S, D]
-  Expr q, k, v;
-  bool valid() const { return q.valid() && k.valid() && v.valid(); }
-};
 
 // Keys and values of a cache come before the new ones, if there is a cache.
 void prepend_past(Heads& heads, Expr past_k, Expr past_v) {
@@ -113,18 +118,19 @@ void build_multi_head(Call& call) {
   Expr past_k = call.in(kPastKey), past_v = call.in(kPastValue);
   prepend_past(heads, past_k, past_v);
   if (!heads.valid()) return;
-  Expr mask = bias_of_mask(call, call.in(kMask), heads.q.dim(0), heads.k.dim(2));
+  Expr mask = bias_of_mask(call, call.in(kMask), heads);
   Expr bias = sum_of(mask, call.in(kScoreBias));
   NamedAttrs attrs = scaled(call);
   Expr allowed;
   if (call.i64("unidirectional", 0) != 0) {
-    const Dim &steps = heads.q.dim(2), &keys = heads.k.dim(2);
-    if (past_k || steps == keys) {
+    Dim steps = heads.q.dim(2), keys = heads.k.dim(2), past = past_k ? past_k.dim(2) : Dim(0);
+    if (keys == past + steps) {
       attrs.emplace_back("causal", int64_t{1});
-    } else {  // the first query stands beside the first key; ONNX Runtime lets the last one see all keys
+    } else {  // the first query stands beside the first new key; ONNX Runtime lets the last one see all keys
       Builder& b = call.builder();
       Expr query = unsqueeze(row(b, steps), 1), last = b.size(steps - Dim(1), DType::kI64);
-      allowed = logical_or(less_equal(row(b, keys), query), equal(query, last));
+      Expr reached = query + b.size(past, DType::kI64);
+      allowed = logical_or(less_equal(row(b, keys), reached), equal(query, last));
     }
   }
   give_attention(call, heads, allowed, bias, Expr(), attrs);
@@ -150,7 +156,7 @@ enum Input {
 }
 
 Expr decoder_bias(Call& call, const Heads& heads) {
-  Expr mask = bias_of_mask(call, call.in(decoder::kMask), heads.q.dim(0), heads.k.dim(2));
+  Expr mask = bias_of_mask(call, call.in(decoder::kMask), heads);
   return sum_of(mask, call.in(decoder::kScoreBias));
 }
 
@@ -250,7 +256,7 @@ void build_packed(Call& call) {
     Expr both[] = {unsqueeze(heads.k, 0), unsqueeze(heads.v, 0)};
     call.out(1, concat(both, 0));
   }
-  Expr bias = sum_of(bias_of_mask(call, in.mask, heads.q.dim(0), heads.k.dim(2)), in.score_bias);
+  Expr bias = sum_of(bias_of_mask(call, in.mask, heads), in.score_bias);
   NamedAttrs attrs = scaled(call);
   attrs.emplace_back("causal", call.i64("unidirectional", 0));
   give_attention(call, heads, Expr(), bias, Expr(), attrs);

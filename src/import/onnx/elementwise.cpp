@@ -10,14 +10,43 @@ namespace rlx::onnx {
 
 namespace {
 
-// Every input to the op of the same meaning; numbers among the attributes by the row.
-void build_same(Call& call) {
-  std::vector<Expr> in;
-  for (size_t i = 0; i < call.inputs(); i++) in.push_back(call.in(i));
+// The attributes that are numbers, by the row.
+NamedAttrs number_attrs(Call& call) {
   NamedAttrs attrs;
   for (const AttrRow& row : call.kind().attrs)
     if (row.theirs) attrs.emplace_back(row.ours, call.f64(row.theirs, row.fallback));
-  call.out(0, call.ops(call.kind().op, in, attrs)[0]);
+  return attrs;
+}
+
+// Every input to the op of the same meaning.
+void build_same(Call& call) {
+  std::vector<Expr> in;
+  for (size_t i = 0; i < call.inputs(); i++) in.push_back(call.in(i));
+  call.out(0, call.ops(call.kind().op, in, number_attrs(call))[0]);
+}
+
+// Integers and 8-bit floats, which ONNX takes and our op does not, as a dtype that holds them.
+Expr widened(const Expr& x) {
+  if (!x.valid()) return x;
+  if (dtypes::E.has(x.dtype())) return cast(x, DType::kF32);
+  return is_integer(x.dtype()) ? cast(x, DType::kF64) : x;
+}
+
+// Of integers, the result is rounded towards 0.
+void build_in_floats(Call& call) {
+  call.out(0, cast(call.op(call.kind().op, {widened(call.in(0))}, number_attrs(call)), call.type(0).dtype));
+}
+
+void build_is_nan(Call& call) {
+  call.out(0, call.op("is_nan", {widened(call.in(0))}));
+}
+
+// Before opset 6 the defaults were rounded.
+void build_selu(Call& call) {
+  bool is_rounded = call.opset() < 6;
+  double alpha = call.f64("alpha", is_rounded ? 1.67320000171661376953125 : 1.67326319217681884765625);
+  double gamma = call.f64("gamma", is_rounded ? 1.05069994926452636718750 : 1.05070102214813232421875);
+  call.out(0, call.op("selu", {call.in(0)}, {{"alpha", alpha}, {"gamma", gamma}}));
 }
 
 // Before opset 7 the second operand is broadcast only if 'broadcast' is set, from 'axis' on.
@@ -134,7 +163,7 @@ void build_cast_like(Call& call) {
 
 void build_is_inf(Call& call) {
   int64_t pos = call.i64("detect_positive", 1), neg = call.i64("detect_negative", 1);
-  call.out(0, call.op("is_inf", {call.in(0)}, {{"pos", pos}, {"neg", neg}}));
+  call.out(0, call.op("is_inf", {widened(call.in(0))}, {{"pos", pos}, {"neg", neg}}));
 }
 
 // Before opset 11 bounds are attributes; since then they are optional inputs.
@@ -177,7 +206,7 @@ constexpr NodeKind kKinds[] = {
     {"Exp", build_same, "exp"},
     {"Log", build_same, "log"},
     {"Sqrt", build_same, "sqrt"},
-    {"Erf", build_same, "erf"},
+    {"Erf", build_in_floats, "erf"},
     {"Sin", build_same, "sin"},
     {"Cos", build_same, "cos"},
     {"Tan", build_same, "tan"},
@@ -218,7 +247,7 @@ constexpr NodeKind kKinds[] = {
     {"Where", build_same, "where", fold_where},
     {"Cast", build_cast, "", fold_cast},
     {"CastLike", build_cast_like, "", fold_cast_like},
-    {"IsNaN", build_same, "is_nan"},
+    {"IsNaN", build_is_nan},
     {"IsInf", build_is_inf},
     {"Clip", build_clip},
     {"Relu", build_same, "relu"},
@@ -227,11 +256,7 @@ constexpr NodeKind kKinds[] = {
     {"ThresholdedRelu", build_same, "thresholded_relu", nullptr, {{"alpha", "alpha", 1}}},
     {"Elu", build_same, "elu", nullptr, {{"alpha", "alpha", 1}}},
     {"Celu", build_same, "celu", nullptr, {{"alpha", "alpha", 1}}},
-    {"Selu",
-     build_same,
-     "selu",
-     nullptr,
-     {{"alpha", "alpha", 1.67326319217681884765625}, {"gamma", "gamma", 1.05070102214813232421875}}},
+    {"Selu", build_selu},
     {"Gelu", build_gelu},
     {"HardSigmoid", build_same, "hard_sigmoid", nullptr, {{"alpha", "alpha", 0.2}, {"beta", "beta", 0.5}}},
     {"HardSwish", build_same, "hard_swish"},
@@ -240,7 +265,7 @@ constexpr NodeKind kKinds[] = {
     {"Softplus", build_same, "softplus"},
     {"Softsign", build_same, "softsign"},
     {"Swish", build_same, "silu", nullptr, {{"alpha", "beta", 1}}},
-    {"Shrink", build_same, "shrink", nullptr, {{"lambd", "lambd", 0.5}, {"bias", "bias", 0}}},
+    {"Shrink", build_in_floats, "shrink", nullptr, {{"lambd", "lambd", 0.5}, {"bias", "bias", 0}}},
     {"BitCast", build_bit_cast},
 };
 

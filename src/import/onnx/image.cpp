@@ -101,6 +101,12 @@ CropAxis crop_axis(Builder& b, const Dim& n, const Dim& o, Expr start, Expr end)
   return {place, logical_or(less(place, 0), less(last, place))};
 }
 
+// What lies outside of a crop of integers is rounded towards 0.
+double extrapolation_of(Call& call) {
+  double value = call.f64("extrapolation_value", 0);
+  return is_float(call.type(0).dtype) ? value : std::trunc(value);
+}
+
 // A linear crop whose borders are data: along each axis a weighted sum of two neighbours.
 Expr crop_in_run(Call& call, Expr x, const Axes& axes, std::span<const Dim> sizes) {
   Builder& b = call.builder();
@@ -125,8 +131,38 @@ Expr crop_in_run(Call& call, Expr x, const Axes& axes, std::span<const Dim> size
     outside.push_back(across(crop.outside));
     if (!x.valid()) return x;
   }
-  for (Expr is_outside : outside) x = where(is_outside, call.f64("extrapolation_value", 0), x);
+  for (Expr is_outside : outside) x = where(is_outside, extrapolation_of(call), x);
   return x;
+}
+
+// Before opset 11 the nearest element is the next one along an axis that shrinks, and the one before elsewhere.
+Expr nearest_of_old(Call& call, Expr x, const std::vector<int64_t>& axes, const std::vector<double>& scales) {
+  if (scales.size() != axes.size()) call.fail(Code::kData, "'scales' does not suit the axes");
+  for (const char* nearest : {"ceil", "floor"}) {
+    std::vector<int64_t> of;
+    std::vector<double> by;
+    for (size_t i = 0; i < std::min(axes.size(), scales.size()); i++)
+      if ((scales[i] < 1) == (nearest[0] == 'c')) of.push_back(axes[i]), by.push_back(scales[i]);
+    if (!of.empty())
+      x = call.op("resize", {x}, {{"axes", of}, {"scales", by}, {"coord", "asymmetric"}, {"nearest_mode", nearest}});
+  }
+  return x;
+}
+
+// Drops the axes that keep their size from the axes and the extent. ONNX Runtime, which tf_half_pixel_for_nn is from,
+// leaves these as they are, though the formula would move their elements by a half.
+void drop_kept_axes(std::span<const Dim> dims, NamedAttrs& attrs) {
+  auto& axes = std::get<std::vector<int64_t>>(attrs[0].second);
+  auto* sizes = std::get_if<std::vector<Dim>>(&attrs[1].second);
+  auto* scales = std::get_if<std::vector<double>>(&attrs[1].second);
+  if ((sizes ? sizes->size() : scales->size()) != axes.size()) return;  // the op says so
+  for (size_t i = axes.size(); i-- > 0;) {
+    bool stays = sizes ? (*sizes)[i] == dims[static_cast<size_t>(axes[i])] : (*scales)[i] == 1;
+    if (!stays) continue;
+    auto at = static_cast<std::ptrdiff_t>(i);
+    axes.erase(axes.begin() + at);
+    sizes ? void(sizes->erase(sizes->begin() + at)) : void(scales->erase(scales->begin() + at));
+  }
 }
 
 void build_resize(Call& call) {
@@ -135,15 +171,18 @@ void build_resize(Call& call) {
   NamedAttrs attrs{{"axes", axes}};
   auto one = add_extent(call, axes, attrs);
   bool is_old = call.opset() < 11;
+  if (is_old && call.text("mode", "nearest") == "nearest" && x.valid())
+    return call.out(0, nearest_of_old(call, x, axes, std::get<std::vector<double>>(attrs[1].second)));
   std::string coord(is_old ? "asymmetric" : call.text("coordinate_transformation_mode", "half_pixel"));
   std::string nearest(is_old ? "floor" : call.text("nearest_mode", "round_prefer_floor"));
+  if (coord == "tf_half_pixel_for_nn" && x.valid()) drop_kept_axes(x.dims(), attrs);
   attrs.emplace_back("coord", coord);
   attrs.emplace_back("mode", std::string(call.text("mode", "nearest")));
   attrs.emplace_back("nearest_mode", nearest);
   attrs.emplace_back("cubic_a", call.f64("cubic_coeff_a", -0.75));
   attrs.emplace_back("exclude_outside", call.i64("exclude_outside", 0));
   attrs.emplace_back("antialias", call.i64("antialias", 0));
-  attrs.emplace_back("extrapolation", call.f64("extrapolation_value", 0));
+  attrs.emplace_back("extrapolation", extrapolation_of(call));
   bool is_crop = coord == "tf_crop_and_resize";
   if (is_crop && call.i64("antialias", 0) != 0) return call.fail(Code::kUnsupported, "'antialias' of a crop");
   bool is_open = is_crop && call.has(1) && !call.value(1)->tensor && !call.sizes(1);

@@ -244,8 +244,10 @@ void build_feature_vectorizer(Call& call) {
   for (size_t i = 0; i < call.inputs(); i++) {
     Expr x = features(call, i);
     if (!x.valid()) return;
-    if (x.rank() != 2 || (i < counts.size() && !x.dim(1).is(counts[i])))
+    bool is_told = i < counts.size() && counts[i] >= 0;
+    if (x.rank() != 2 || (is_told && x.dim(1).is_literal() && !x.dim(1).is(counts[i])))
       return call.fail(Code::kUnsupported, "an input of another number of columns than 'inputdimensions' says");
+    if (is_told) x = reshape(x, {x.dim(0), Dim(counts[i])});
     parts.push_back(x);
   }
   call.out(0, concat(parts, 1));

@@ -33,10 +33,14 @@ void build_gemm(Call& call) {
   call.out(0, y);
 }
 
+// Sums of narrow integers are of that dtype, as if each product were.
 void build_einsum(Call& call) {
+  DType dtype = call.type(0).dtype;
+  bool is_narrow = is_integer(dtype) && element_bytes(dtype) < element_bytes(DType::kI32);
   std::vector<Expr> in;
-  for (size_t i = 0; i < call.inputs(); i++) in.push_back(call.in(i));
-  call.out(0, call.ops("einsum", in, {{"equation", std::string(call.text("equation", ""))}})[0]);
+  for (size_t i = 0; i < call.inputs(); i++) in.push_back(is_narrow ? cast(call.in(i), DType::kI32) : call.in(i));
+  Expr y = call.ops("einsum", in, {{"equation", std::string(call.text("equation", ""))}})[0];
+  call.out(0, is_narrow ? cast(y, dtype) : y);
 }
 
 // A scalar is a row of one element.
@@ -122,12 +126,21 @@ void build_rms_norm(Call& call) {
   for (size_t i = 0; i < 2 && i < y.size(); i++) call.out(i, y[i]);
 }
 
+// Computes in the wider dtype of input and statistics. Before opset 14 the last two outputs are what a gradient reads:
+// the mean of the batch and the inverse of its deviation.
 void build_batch_norm_training(Call& call) {
-  Expr in[] = {call.in(0), call.in(1), call.in(2), call.in(3), call.in(4)};
+  Expr x = call.in(0);
+  if (!x.valid() || !call.in(4).valid()) return;
+  if (x.rank() == 1) x = unsqueeze(x, 1);  // of one channel
+  Expr in[] = {x, call.in(1), call.in(2), call.in(3), call.in(4)};
+  DType narrow = call.type(0).dtype, stats = call.type(3).dtype;
+  DType wide = element_bytes(narrow) > element_bytes(stats) ? narrow : stats;
+  for (Expr& each : in) each = cast(each, wide);
   Outputs y =
       call.ops("batch_norm_train", in, {{"eps", call.f64("epsilon", 1e-5)}, {"momentum", call.f64("momentum", 0.9)}});
-  call.out(0, y[0]);
-  for (size_t i = 1; i < 3 && i < y.size() && y[i].valid(); i++) call.out(i, cast(y[i], in[3].dtype()));
+  if (!y[0].valid()) return;
+  call.out(0, reshape(cast(y[0], narrow), call.type(0).dims));
+  for (size_t i = 1; i < std::min(y.size(), call.outputs()); i++) call.out(i, cast(y[i], stats));
 }
 
 // One number for every element of an item.
@@ -137,13 +150,16 @@ void build_batch_norm_of_elements(Call& call) {
 }
 
 void build_batch_norm(Call& call) {
-  if (call.i64("training_mode", 0) != 0) return build_batch_norm_training(call);
+  bool has_statistics = false, is_spatial = call.i64("spatial", 1) != 0;
+  for (size_t i = 1; i < call.outputs(); i++) has_statistics |= call.wants(i);
+  call.ignore("is_test");  // before opset 14, a node trains if it has more than one output
+  if (call.i64("training_mode", 0) != 0 || (has_statistics && call.opset() < 14 && is_spatial))
+    return build_batch_norm_training(call);
   call.ignore("momentum");
-  if (call.wants(1))
-    call.fail(Code::kUnsupported,
-              call.opset() < 14 ? "outputs of training" : "'training_mode' must be 1 for more than one output");
-  call.ignore("is_test");  // with one output a node does not train
-  if (call.i64("spatial", 1) == 0) return build_batch_norm_of_elements(call);
+  if (has_statistics)
+    call.fail(Code::kUnsupported, is_spatial ? "'training_mode' must be 1 for more than one output"
+                                             : "statistics of every element: 'spatial' is 0");
+  if (!is_spatial) return build_batch_norm_of_elements(call);
   Expr x = call.in(0);
   bool is_list = x.valid() && x.rank() == 1;  // of one channel
   Expr y = call.op("batch_norm", {is_list ? unsqueeze(x, 1) : x, call.in(1), call.in(2), call.in(3), call.in(4)},
@@ -185,8 +201,10 @@ void build_mean_variance_norm(Call& call) {
 
 // ---- matrices ----
 
+// Halves are computed in f32.
 void build_of_matrix(Call& call) {
-  call.out(0, call.op(call.kind().op, {call.in(0)}));
+  DType dtype = call.type(0).dtype;
+  call.out(0, cast(call.op(call.kind().op, {cast(call.in(0), compute_dtype(dtype))}), dtype));
 }
 
 // ---- over all spatial axes ----

@@ -52,6 +52,12 @@ static const FunctionProto* find_function(const ModelProto& model, const NodePro
 
 // ---- the model ----
 
+static Status unknown_kind(const NodeProto& node) {
+  if (node.domain == "com.microsoft.nchwc")  // in blocks of channels as wide as a register
+    return Status(Code::kUnsupported, "a layout for one processor, which ONNX Runtime writes at ORT_ENABLE_ALL");
+  return Status(Code::kUnsupported, "no such node kind is known");
+}
+
 Status Importer::run() {
   RLX_TRY(check_opsets());
   RLX_TRY(check_given());
@@ -62,7 +68,7 @@ Status Importer::run() {
     // No node is built without the ranks. But a kind that nobody knows is a failure whatever they are.
     for (const NodeProto& node : model_.graph.node)
       if (!out_.open_ranks.empty() && !find_kind(node.op_type, node.domain) && !find_function(model_, node))
-        refuse(node, Status(Code::kUnsupported, "no such node kind is known"));
+        refuse(node, unknown_kind(node));
     return refusals_.kinds.empty() ? add_params() : refused();
   }
   RLX_TRY(add_nodes(model_.graph));
@@ -326,7 +332,7 @@ Status Importer::refused() const {
 Status Importer::add_node(const NodeProto& node) {
   const NodeKind* kind = find_kind(node.op_type, node.domain);
   const FunctionProto* function = kind ? nullptr : find_function(model_, node);
-  if (!kind && !function) return Status(Code::kUnsupported, "no such node kind is known");
+  if (!kind && !function) return unknown_kind(node);
   std::vector<OnnxValue*> in;
   for (std::string_view name : node.input) {
     in.push_back(name.empty() ? nullptr : RLX_TRY(find(name)));

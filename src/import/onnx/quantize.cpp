@@ -115,13 +115,16 @@ void build_matmul_integer(Call& call) {
 
 // a, its scale and zero point, b, its scale and zero point, the scale and zero point of the result
 void build_q_matmul(Call& call) {
-  Expr a = call.in(0), b = call.in(3), total = integer_product(a, call.in(2), b, call.in(5));
-  if (!total.valid()) return;
-  size_t rank = total.rank();
   auto f32 = [](Expr x) { return cast(x, DType::kF32); };
-  Expr scale =
-      f32(along(call.in(1), rank - 2, rank)) * f32(along(call.in(4), rank - 1, rank)) / f32(per_tensor(call.in(6)));
-  call.out(0, requantized(call, total, scale, call.in(7)));
+  auto product = [&](Expr a, Expr b) {
+    Expr total = integer_product(a, call.in(2), b, call.in(5));
+    if (!total.valid()) return total;
+    size_t rank = total.rank();
+    Expr scale =
+        f32(along(call.in(1), rank - 2, rank)) * f32(along(call.in(4), rank - 1, rank)) / f32(per_tensor(call.in(6)));
+    return requantized(call, total, scale, call.in(7));
+  };
+  call.out(0, matmul_with_vectors(call.in(0), call.in(3), product));
 }
 
 constexpr NodeKind kKinds[] = {

@@ -51,11 +51,23 @@ struct ScanNode {
   const GraphProto& body;
   size_t carries, xs;
   ScanAxes reads, writes;
+  bool may_pause = false;  // the carries stay as they are where the last scanned input is false
 };
+
+// Carries that stay as they are in trips beyond the end of a sequence.
+Status keep_beyond_end(BodyGraph& body, size_t carries, size_t running) {
+  Builder b(body.graph);
+  auto in = [&](size_t i) { return b.wrap({body.graph.inputs()[i], 0}); };
+  for (size_t i = 0; i < carries; i++) {
+    Expr after = b.wrap(body.outputs[i]);
+    body.outputs[i] = where(in(running), after, in(i)).value();
+  }
+  return b.status();
+}
 
 // Adds one op `scan`.
 Result<Outputs> build_one_scan(Call& call, const ScanNode& node, std::vector<Expr> in) {
-  const auto& [proto, carries, xs, reads, writes] = node;
+  const auto& [proto, carries, xs, reads, writes, may_pause] = node;
   bool reverse = reads.all(true) && writes.all(true);
   std::vector<ValueType> types;
   for (size_t i = 0; i < in.size(); i++) {
@@ -73,6 +85,7 @@ Result<Outputs> build_one_scan(Call& call, const ScanNode& node, std::vector<Exp
   BodyGraph body = RLX_TRY(loop_body(call, proto, types, 0, carries, 0));
   if (!check_rows(body, carries, call.builder().graph()).ok())
     body = RLX_TRY(loop_body(call, proto, steady, 0, carries, 0, true));
+  if (may_pause) RLX_TRY(keep_beyond_end(body, carries, carries + xs - 1));
   add_captures(call, body, in);
   auto step = RLX_TRY(body.finish());
   Outputs results = call.ops("scan", in,
@@ -90,7 +103,6 @@ Result<Outputs> build_one_scan(Call& call, const ScanNode& node, std::vector<Exp
 
 // Before opset 9 all operands have a leading batch axis: one scan for each of its elements.
 Result<Outputs> build_scan_of_each(Call& call, const ScanNode& node, const std::vector<Expr>& in) {
-  if (call.has(0)) return Status(Code::kUnsupported, "lengths of sequences");
   for (const Expr& x : in)
     if (!x.valid() || x.rank() == 0 || !x.dim(0).is_literal() || x.dim(0).literal() > kMaxTrips)
       return Status(Code::kUnsupported, "a batch whose size is not known, or large").with(kDependsOnSizes, "1");
@@ -108,6 +120,39 @@ Result<Outputs> build_scan_of_each(Call& call, const ScanNode& node, const std::
   return results;
 }
 
+// Sequences of these lengths, each at the start of its row. A sequence is reversed by itself. What is stacked beyond
+// its end is 0.
+Result<Outputs> build_scan_of_lengths(Call& call, const ScanNode& node, std::vector<Expr> in) {
+  Expr lengths = call.in(0);
+  for (size_t i = node.carries; i < in.size(); i++)
+    if (!in[i].valid() || in[i].rank() < 2)
+      return Status(Code::kShape, "a scanned input without a batch and a time axis");
+  if (!lengths.valid() || lengths.rank() != 1) return Status(Code::kShape, "the lengths of sequences are no list");
+  Dim batch = in.back().dim(0), time = in.back().dim(1);
+  Expr trip = iota(call.builder(), {batch, time}, 1, lengths.dtype());
+  Expr running = less(trip, unsqueeze(lengths, 1));
+  GraphProto body = node.body;
+  if (body.input.size() != in.size())
+    return Status(Code::kData, format("a body takes {} inputs, not {}", body.input.size(), in.size()));
+  body.input.push_back({"row.runs", {}});
+  ScanNode paused{call.importer().keep(std::move(body)), node.carries, node.xs + 1, node.reads, node.writes, true};
+  for (size_t i = 0; i < node.xs; i++) {
+    Expr& x = in[node.carries + i];
+    if (!node.reads.backwards[i]) continue;
+    x = call.op("reverse_sequence", {x, lengths}, {{"time_axis", int64_t{1}}, {"batch_axis", int64_t{0}}});
+    paused.reads.backwards[i] = false;
+  }
+  paused.reads.axes.push_back(0), paused.reads.backwards.push_back(false);
+  in.push_back(running);
+  Outputs results = RLX_TRY(build_scan_of_each(call, paused, in));
+  for (size_t i = node.carries; i < results.size(); i++) {
+    std::vector<Dim> mask(results[i].rank(), 1);
+    mask[0] = batch, mask[1] = time;
+    results[i] = where(reshape(running, mask), results[i], call.builder().scalar(results[i].dtype(), 0));
+  }
+  return results;
+}
+
 Status build_scan_node(Call& call, const GraphProto& proto) {
   bool has_batch = call.opset() < 9;
   size_t first = has_batch ? 1 : 0, operands = call.inputs() - std::min(first, call.inputs());
@@ -121,7 +166,9 @@ Status build_scan_node(Call& call, const GraphProto& proto) {
   RLX_TRY(call.status());
   std::vector<Expr> in;
   for (size_t i = first; i < call.inputs(); i++) in.push_back(call.in(i));
-  Outputs results = RLX_TRY(has_batch ? build_scan_of_each(call, node, in) : build_one_scan(call, node, in));
+  Outputs results = RLX_TRY(!has_batch    ? build_one_scan(call, node, in)
+                            : call.has(0) ? build_scan_of_lengths(call, node, in)
+                                          : build_scan_of_each(call, node, in));
   for (size_t i = 0; i < std::min(results.size(), call.outputs()); i++) call.out(i, results[i]);
   return {};
 }

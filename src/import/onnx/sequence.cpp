@@ -47,14 +47,15 @@ Expr rows_of(Call& call) {
 
 // A position below `end`, counted from the end of `count` items if negative; `fallback` where it is not given.
 std::optional<size_t> position(Call& call, size_t input, size_t count, size_t end, int64_t fallback) {
-  int64_t at = fallback;
+  int64_t given = fallback;
   if (call.has(input)) {
-    std::vector<int64_t> given = call.numbers(input, "position");
-    if (given.size() != 1) return std::nullopt;
-    at = given[0] < 0 ? given[0] + static_cast<int64_t>(count) : given[0];
+    std::vector<int64_t> numbers = call.numbers(input, "position");
+    if (numbers.size() != 1) return std::nullopt;
+    given = numbers[0];
   }
+  int64_t at = given < 0 ? given + static_cast<int64_t>(count) : given;
   if (at >= 0 && at < static_cast<int64_t>(end)) return static_cast<size_t>(at);
-  call.fail(Code::kRange, format("position {} of a sequence of {}", at, count));
+  call.fail(Code::kRange, format("position {} of a sequence of {}", given, count));
   return std::nullopt;
 }
 

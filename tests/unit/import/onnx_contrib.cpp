@@ -17,6 +17,32 @@ TEST(onnx_contrib, a_spectrum_is_pairs_and_goes_back) {
   EXPECT_EQ(Opened(back).run({counting({1, 4})}), "f32[1,4] 0 1 2 3");
 }
 
+// The bias of a mask is f32, that of the node has the dtype of its input.
+TEST(onnx_contrib, halves_with_a_mask_and_a_bias) {
+  Maker maker;
+  maker.input("x", 1, {"1", "2", "1"}).i64("seen", {1, 2}, {1, 0}).f32("w", {1, 3}, {1, 1, 1}).f32("b", {3}, {0, 0, 0});
+  maker.f32("bias", {1, 1, 2, 2}, {0, 0, 0, 0}).node("Cast", {"seen"}, {"mask"}, {Maker::attr("to", 6)});
+  for (const char* name : {"x", "w", "b", "bias"})
+    maker.node("Cast", {name}, {std::string("h.") + name}, {Maker::attr("to", 10)});
+  maker.node("Attention", {"h.x", "h.w", "h.b", "mask", "", "h.bias"}, {"y"}, {Maker::attr("num_heads", 1)},
+             kMicrosoft);
+  Tensor x = counting({1, 2, 1});
+  x.as<float>()[0] = 7;
+  EXPECT_EQ(Opened(maker.output("y")).run({x}), "f16[1,2,1] 7 7");
+}
+
+// The mask is for sequences of 3; the only query is at position 1, behind a past of one key.
+TEST(onnx_contrib, a_mask_for_the_longest_sequence) {
+  Maker maker;
+  maker.input("x", 1, {"1", "s", "1"}).f32("w", {1, 3}, {0, 0, 1}).f32("b", {3}, {0, 0, 0});
+  maker.f32("past", {2, 1, 1, 1, 1}, {4, 4}).i64("seen", {1, 1, 3, 3}, {1, 1, 0, 0, 1, 1, 1, 1, 1});
+  maker.node("Cast", {"seen"}, {"mask"}, {Maker::attr("to", 6)});
+  maker.node("Attention", {"x", "w", "b", "mask", "past"}, {"y", "present"}, {Maker::attr("num_heads", 1)}, kMicrosoft);
+  Tensor x = counting({1, 1, 1});
+  x.as<float>()[0] = 7;
+  EXPECT_EQ(Opened(maker.output("y")).run({x}), "f32[1,1,1] 7");
+}
+
 TEST(onnx_contrib, two_axes_have_no_spectrum) {
   Maker maker;
   maker.input("x", 1, {"4", "4"}).node("Rfft", {"x"}, {"y"}, {Maker::attr("signal_ndim", 2)}, kMicrosoft).output("y");
@@ -286,6 +312,12 @@ TEST(onnx_contrib, no_distance_is_less_than_0) {
   Tensor far = counting({64, 3});
   for (int64_t i = 0; i < far.count(); i++) far.as<float>()[i] = 1000 + 0.37f * far.as<float>()[i];
   EXPECT_EQ(Opened(maker).run({far}), "i32[1,1] 0");
+}
+
+TEST(onnx_contrib, a_layout_for_one_processor_is_named) {
+  Maker maker;
+  maker.input("x", 1, {"1", "8", "4", "4"}).node("ReorderInput", {"x"}, {"y"}, {}, "com.microsoft.nchwc").output("y");
+  EXPECT_NE(Opened(maker).run({}).find("ONNX Runtime writes at ORT_ENABLE_ALL"), std::string::npos);
 }
 
 }  // namespace rlx

@@ -215,4 +215,14 @@ TEST(onnx_ml, a_list_is_normalised_as_a_list) {
   EXPECT_EQ(Opened(maker).run({floats({2}, {2, -4})}), "f32[2] 1 -2");
 }
 
+TEST(onnx_ml, columns_of_features_may_be_a_symbol) {
+  Maker maker(13);
+  maker.input("x", 1, {"n", "m"});
+  maker.node("FeatureVectorizer", {"x", "x"}, {"y"}, {Maker::attr("inputdimensions", std::vector<int64_t>{2, 2})},
+             "ai.onnx.ml");
+  maker.output("y");
+  EXPECT_EQ(Opened(maker).run({counting({1, 2})}), "f32[1,4] 0 1 0 1");
+  EXPECT_NE(Opened(maker).run({counting({1, 3})}).find("does not hold"), std::string::npos);
+}
+
 }  // namespace rlx

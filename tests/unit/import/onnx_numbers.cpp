@@ -19,6 +19,51 @@ TEST(onnx_numbers, integers_of_a_file_wrap_as_their_dtype_does) {
   EXPECT_EQ(Opened(maker).run({}), "bool[4] 0 0 0 1");
 }
 
+TEST(onnx_numbers, kinds_of_floats_that_also_take_integers) {
+  Maker maker(20);
+  maker.input("x", 7, {"n"});
+  maker.node("Shrink", {"x"}, {"shrunk"}, {Maker::attr("lambd", 1.5f), Maker::attr("bias", 0.5f)});
+  maker.node("Erf", {"x"}, {"erf"}).node("Concat", {"shrunk", "erf"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  EXPECT_EQ(Opened(maker).run({list({-8, 1, 3})}), "i64[6] -7 0 2 -1 0 0");
+}
+
+TEST(onnx_numbers, what_is_no_number_in_eight_bits) {
+  constexpr int kF8E5M2 = 19;
+  Maker maker(20);
+  maker.f32("x", {3}, {INFINITY, NAN, 1})
+      .node("Cast", {"x"}, {"byte"}, {Maker::attr("to", kF8E5M2), Maker::attr("saturate", 0)});
+  maker.node("IsInf", {"byte"}, {"inf"}).node("IsNaN", {"byte"}, {"nan"});
+  maker.node("Concat", {"inf", "nan"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  EXPECT_EQ(Opened(maker).run({}), "bool[6] 1 0 0 0 1 0");
+}
+
+TEST(onnx_numbers, a_sum_of_products_has_the_dtype_of_its_factors) {
+  constexpr int kU8 = 2, kI64 = 7;
+  Maker maker(12);
+  maker.input("x", kI64, {"n"}).node("Cast", {"x"}, {"u"}, {Maker::attr("to", kU8)});
+  maker.node("Einsum", {"u", "u", "u"}, {"y"}, {Maker::attr("equation", "i,i,i->")}).output("y");
+  EXPECT_EQ(Opened(maker).run({list({2, 5})}), "u8[] 133");
+  EXPECT_EQ(Opened(maker).run({list({7, 1})}), "u8[] 88");  // 344
+}
+
+TEST(onnx_numbers, a_determinant_of_halves) {
+  Maker maker(13);
+  maker.input("x", 1, {"2", "2"}).node("Cast", {"x"}, {"h"}, {Maker::attr("to", 10)});
+  maker.node("Det", {"h"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({2, 2})}), "f16[] -2");
+}
+
+TEST(onnx_numbers, a_quantised_product_of_a_vector) {
+  constexpr int kU8 = 2;
+  Maker maker(10);
+  maker.input("x", 7, {"n"}).i64("w", {2, 3}, {1, 2, 3, 4, 5, 6}).i64("none", {}, {0}).i64("seven", {}, {7});
+  maker.f32("half", {}, {0.5f}).f32("one", {}, {1});
+  for (const char* name : {"x", "w", "none", "seven"})
+    maker.node("Cast", {name}, {std::string("u.") + name}, {Maker::attr("to", kU8)});
+  maker.node("QLinearMatMul", {"u.x", "half", "u.none", "u.w", "one", "u.none", "one", "u.seven"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({list({2, 4})}), "u8[3] 16 19 22");
+}
+
 TEST(onnx_numbers, a_root_of_an_integer) {
   Maker maker(13);
   maker.input("x", 7, {"n"}).f32("half", {}, {0.5f}).node("Pow", {"x", "half"}, {"y"}).output("y");

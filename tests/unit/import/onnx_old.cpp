@@ -77,6 +77,50 @@ TEST(onnx_old, the_exponent_of_a_pool_is_a_float) {
   EXPECT_EQ(Opened(maker).run({counting({1, 1, 1, 3})}), "f32[1,1,1,1] 3");
 }
 
+TEST(onnx_old, defaults_of_selu_were_rounded) {
+  auto selu = [](int64_t opset) {
+    Maker maker(opset);
+    maker.input("x", 1, {"2"}).f32("large", {}, {1e8f}).node("Selu", {"x"}, {"s"}).node("Mul", {"s", "large"}, {"y"});
+    return Opened(maker.output("y")).run({counting({2})});
+  };
+  EXPECT_EQ(selu(5), "f32[2] 0 105069992");
+  EXPECT_EQ(selu(6), "f32[2] 0 105070104");
+}
+
+// The mean and the inverse deviation of the batch stand behind the running statistics.
+TEST(onnx_old, a_batch_norm_with_five_outputs_trains) {
+  for (int64_t opset : {7, 9, 13}) {
+    Maker maker(opset);
+    maker.input("x", 1, {"n", "1", "2"}).f32("two", {1}, {2}).f32("one", {1}, {1}).f32("running", {1}, {8});
+    maker.node("BatchNormalization", {"x", "two", "one", "running", "running"}, {"y", "mean", "var", "m", "inverse"},
+               {Maker::attr("momentum", 0.5f), Maker::attr("epsilon", 0.0f)});
+    maker.node("Reshape", {"y", "all"}, {"list"}).i64("all", {1}, {-1});
+    maker.node("Concat", {"list", "mean", "var", "m", "inverse"}, {"joined"}, {Maker::attr("axis", 0)});
+    maker.f32("many", {}, {100}).node("Mul", {"joined", "many"}, {"hundredfold"}).node("Round", {"hundredfold"}, {"z"});
+    Tensor x = counting({2, 1, 2});
+    for (int64_t i = 0; i < 4; i++) x.as<float>()[i] = i < 2 ? 0.0f : 4.0f;
+    EXPECT_EQ(Opened(maker.output("z")).run({x}), "f32[8] -100 -100 300 300 500 600 200 50");
+  }
+}
+
+// A state stays as it is beyond the end of its sequence, and what is stacked there is 0. A sequence is reversed by
+// itself.
+TEST(onnx_old, a_scan_of_sequences_of_unequal_lengths) {
+  for (bool is_reversed : {false, true}) {
+    Maker body, maker(8);
+    body.input("sum", 1, {}).input("x", 1, {}).input("z", 1, {}).node("Add", {"sum", "x"}, {"next"});
+    body.node("Sub", {"next", "z"}, {"row"}).output("next").output("row");
+    maker.input("lengths", 7, {"3"}).input("first", 1, {"3"}).input("xs", 1, {"3", "n"});
+    maker.node("Scan", {"lengths", "first", "xs", "xs"}, {"last", "rows"},
+               {Maker::attr("body", body), Maker::attr("num_scan_inputs", 2),
+                Maker::attr("directions", std::vector<int64_t>{is_reversed, 0})});
+    maker.i64("all", {1}, {-1}).node("Reshape", {"rows", "all"}, {"flat"});
+    maker.node("Concat", {"last", "flat"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+    EXPECT_EQ(Opened(maker).run({list({2, 0, 3}), counting({3}), counting({3, 3})}),
+              is_reversed ? "f32[12] 1 1 23 1 0 0 0 0 0 4 10 15" : "f32[12] 1 1 23 0 0 0 0 0 0 2 8 15");
+  }
+}
+
 TEST(onnx_old, what_is_no_whole_number_is_refused) {
   for (float repeats : {0.5f, 1e30f, NAN}) {
     Maker tile(5);

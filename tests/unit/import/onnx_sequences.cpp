@@ -47,6 +47,13 @@ TEST(onnx_inputs, a_failed_import_names_all_inputs_without_a_rank) {
   EXPECT_EQ(outputs_of(maker, options), "y[2] ");
 }
 
+TEST(onnx_sequences, a_position_is_named_as_the_file_has_it) {
+  Maker maker(11);
+  maker.input("x", 1, {"2"}).i64("at", {}, {-3}).node("SequenceConstruct", {"x", "x"}, {"s"});
+  maker.node("SequenceInsert", {"s", "x", "at"}, {"longer"}).node("SequenceLength", {"longer"}, {"y"}).output("y");
+  EXPECT_NE(Opened(maker).run({counting({2})}).find("position -3 of a sequence of 2"), std::string::npos);
+}
+
 TEST(onnx_sequences, an_optional_is_there_unless_it_is_left_out) {
   Maker maker(16);
   maker.sequence("s", 1, true).node("OptionalHasElement", {"s"}, {"y"}).output("y");

@@ -116,4 +116,12 @@ TEST(dot_general, pairs_axes_of_equal_sizes_only) {
                  Code::kInvalidArgument, "twice");
 }
 
+TEST(resize, what_is_outside_of_a_crop_is_a_value_of_its_dtype) {
+  NamedAttrs crop{{"scales", std::vector<double>{2, 2}},
+                  {"coord", "tf_crop_and_resize"},
+                  {"roi", std::vector<double>{0, 0, 2, 2}},
+                  {"extrapolation", 7.5}};
+  expect_failure(Op::kResize, {i64s({2, 2}, {1, 2, 3, 4})}, crop, Code::kOption, "7.5 is not a value of i64");
+}
+
 }  // namespace rlx::test
