@@ -15,9 +15,9 @@ void unary(OneOp& it, const char* op) {
 void layer_norm(OneOp& it, int64_t rows, int64_t n) {
   it.node("LayerNormalization", {it.input({rows, n}), it.weight({n}), it.weight({n})});
 }
-void norm_of_channels(OneOp& it, const char* op, int weights) {
-  OnnxWriter::Names in{it.input({1, 64, 56, 56})};
-  for (int i = 0; i < weights; ++i) in.push_back(it.weight({64}));
+void norm_of_channels(OneOp& it, const char* op, int weights, const Dims& x) {
+  OnnxWriter::Names in{it.input(x)};
+  for (int i = 0; i < weights; ++i) in.push_back(it.weight({x[1]}));
   it.node(op, in);
 }
 void reduce(OneOp& it, const char* op, const Dims& x, const Dims& axes) {
@@ -94,6 +94,13 @@ void twice(OneOp& it, const Dims& x, const char* mode) {
   it.node("Resize", {it.input(x), "", "", it.numbers(sizes)}, attributes);
 }
 
+// A convolution of channels that lie behind each other, as exported from frameworks where they do.
+void channels_last(OneOp& it, const Dims& x, const Dims& w, const Steps& steps) {
+  std::string planes = it.step("Transpose", {it.input(x)}, {OnnxWriter::attribute("perm", Dims{0, 3, 1, 2})});
+  std::string y = it.step("Conv", {planes, it.weight(w), it.weight({w[0]})}, window(2, w, steps));
+  it.node("Transpose", {y}, {OnnxWriter::attribute("perm", Dims{0, 2, 3, 1})});
+}
+
 // ---- 8-bit numbers ----
 
 std::string quantized(OneOp& it, const Dims& dims) {
@@ -109,6 +116,18 @@ void on_bytes(OneOp& it, const char* op, const Dims& a, const Dims& b = {}) {
 void quantized_product(OneOp& it, int64_t m, int64_t k, int64_t n) {
   it.cast(it.step("MatMulInteger", {quantized(it, {m, k}), it.bytes({k, n}), it.zero_byte(3), it.zero_byte(128)}));
 }
+void quantized_inputs(OneOp& it, const Dims& a, const Dims& b) {
+  std::string first = quantized(it, a), second = quantized(it, b);
+  it.cast(it.step("MatMulInteger", {first, second, it.zero_byte(3), it.zero_byte(3)}));
+}
+void quantized_channels_last(OneOp& it, const Dims& x, const Dims& w) {
+  OnnxWriter::Attributes attributes = window(2, w, {1, w[2] / 2});
+  attributes.push_back(OnnxWriter::attribute("channels_last", int64_t{1}));
+  it.cast(it.step("QLinearConv",
+                  {quantized(it, x), it.number(0.005F), it.zero_byte(3), it.bytes(w), it.number(0.01F),
+                   it.zero_byte(128), it.number(0.5F), it.zero_byte(128)},
+                  attributes, "com.microsoft"));
+}
 void there_and_back(OneOp& it, const Dims& dims) {
   it.node("DequantizeLinear", {quantized(it, dims), it.number(0.005F), it.zero_byte(3)});
 }
@@ -121,6 +140,16 @@ void joined(OneOp& it) {
 void picked_columns(OneOp& it) {
   it.node("Gather", {it.input({256, 1000}), it.numbers({5, 900, 17, 333, 2, 64})}, axis(1));
 }
+// An integer in [0, n) for each element.
+std::string places(OneOp& it, const Dims& dims, int64_t n) {
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < count_of(dims); ++i) values.push_back(i * 7919 % n);
+  return it.step("Reshape", {it.numbers(values), it.numbers(dims)});
+}
+void scattered(OneOp& it, const char* op, const Dims& indices) {
+  it.node(op, {it.input({1000, 64}), places(it, indices, 1000), it.input({2000, 64})},
+          {OnnxWriter::attribute("reduction", std::string_view("add"))});
+}
 void every_second(OneOp& it) {
   it.node("Slice", {it.input({64, 56, 56}), it.numbers({0}), it.numbers({56}), it.numbers({2}), it.numbers({2})});
 }
@@ -129,6 +158,10 @@ void depth_to_space(OneOp& it) {
 }
 void nonzero(OneOp& it) {
   it.cast(it.step("NonZero", {it.step("Greater", {it.input({256, 256}), it.number(1)})}));
+}
+void distances(OneOp& it) {
+  it.node("CDist", {it.input({256, 64}), it.input({256, 64})},
+          {OnnxWriter::attribute("metric", std::string_view("euclidean"))}, "com.microsoft");
 }
 void where(OneOp& it) {
   std::string x = it.input({512, 512});
@@ -158,11 +191,13 @@ const OpRow kRows[] = {
     {"Softmax", [](OneOp& it) { it.node("Softmax", {it.input({64, 128, 512})}, axis(-1)); }},
     {"Softmax, short rows", [](OneOp& it) { it.node("Softmax", {it.input({4096, 16})}, axis(-1)); }},
     {"Softmax, inner", [](OneOp& it) { it.node("Softmax", {it.input({64, 128, 64})}, axis(1)); }},
+    {"Softmax, few behind", [](OneOp& it) { it.node("Softmax", {it.input({64, 21, 16})}, axis(1)); }},
     {"LayerNormalization", [](OneOp& it) { layer_norm(it, 512, 768); }},
     {"LayerNorm, short rows", [](OneOp& it) { layer_norm(it, 3136, 96); }},
     {"LayerNorm, a long row", [](OneOp& it) { layer_norm(it, 1, 4096); }},
-    {"InstanceNormalization", [](OneOp& it) { norm_of_channels(it, "InstanceNormalization", 2); }},
-    {"BatchNormalization", [](OneOp& it) { norm_of_channels(it, "BatchNormalization", 4); }},
+    {"InstanceNormalization", [](OneOp& it) { norm_of_channels(it, "InstanceNormalization", 2, {1, 64, 56, 56}); }},
+    {"BatchNormalization", [](OneOp& it) { norm_of_channels(it, "BatchNormalization", 4, {1, 64, 56, 56}); }},
+    {"BatchNorm, audio", [](OneOp& it) { norm_of_channels(it, "BatchNormalization", 4, {2, 64, 1000}); }},
     {"LRN", [](OneOp& it) { it.node("LRN", {it.input({1, 64, 56, 56})}, {OnnxWriter::attribute("size", int64_t{5})}); }},
 
     // reductions, and what is chosen by order
@@ -178,6 +213,7 @@ const OpRow kRows[] = {
     {"ArgMax, short rows", [](OneOp& it) { extreme(it, {65536, 4}); }},
     {"TopK 5", [](OneOp& it) { first(it, {64, 1000}, 5); }},
     {"TopK, all", [](OneOp& it) { first(it, {64, 1000}, 1000); }},
+    {"TopK 5, short rows", [](OneOp& it) { first(it, {8400, 16}, 5); }},
     {"NonMaxSuppression 1", [](OneOp& it) { boxes(it, 1, 1000); }},
     {"NonMaxSuppression 80", [](OneOp& it) { boxes(it, 80, 1000); }},
     {"NonZero", nonzero},
@@ -190,6 +226,8 @@ const OpRow kRows[] = {
     {"Concat", joined},
     {"Concat, columns", [](OneOp& it) { columns(it, 8400); }},
     {"Gather, columns", picked_columns},
+    {"ScatterElements, add", [](OneOp& it) { scattered(it, "ScatterElements", {2000, 64}); }},
+    {"ScatterND, add", [](OneOp& it) { scattered(it, "ScatterND", {2000, 1}); }},
     {"Slice, steps", every_second},
     {"Pad", [](OneOp& it) { it.node("Pad", {it.input({4, 64, 56, 56}), it.numbers({0, 0, 1, 1, 0, 0, 1, 1})}); }},
     {"Tile", [](OneOp& it) { it.node("Tile", {it.input({128, 128}), it.numbers({4, 4})}); }},
@@ -205,6 +243,7 @@ const OpRow kRows[] = {
     {"MatMul, batches", [](OneOp& it) { it.node("MatMul", {it.input({12, 128, 64}), it.input({12, 64, 128})}); }},
     {"MatMul, decode", [](OneOp& it) { it.node("MatMul", {it.input({12, 1, 64}), it.input({12, 64, 128})}); }},
     {"MatMul, windows", [](OneOp& it) { it.node("MatMul", {it.input({64, 49, 32}), it.input({64, 32, 49})}); }},
+    {"CDist", distances},
     {"MatMulNBits, 1 row", [](OneOp& it) { few_bits(it, 1, 4096, 4096); }},
     {"MatMulNBits, 4 rows", [](OneOp& it) { few_bits(it, 4, 2048, 2048); }},
     {"MatMulNBits, 128 rows", [](OneOp& it) { few_bits(it, 128, 1024, 1024); }},
@@ -217,28 +256,39 @@ const OpRow kRows[] = {
     {"Conv 1x1, few", [](OneOp& it) { conv(it, {1, 3, 224, 224}, {3, 3, 1, 1}, {1, 0}); }},
     {"Conv 3x3", [](OneOp& it) { conv_with_bias(it, {1, 64, 56, 56}, {64, 64, 3, 3}, {1, 1}); }},
     {"Conv 3x3, strides", [](OneOp& it) { conv(it, {1, 128, 56, 56}, {128, 128, 3, 3}, {2, 1}); }},
+    {"Conv 3x3, strides, 14", [](OneOp& it) { conv(it, {1, 128, 14, 14}, {256, 128, 3, 3}, {2, 1}); }},
     {"Conv 3x3, dilated", [](OneOp& it) { conv(it, {1, 256, 33, 33}, {64, 256, 3, 3}, {1, 18, 18}); }},
     {"Conv 3x3, groups", [](OneOp& it) { conv_with_bias(it, {1, 128, 28, 28}, {128, 4, 3, 3}, {1, 1, 1, 32}); }},
     {"Conv 3x3, depthwise", [](OneOp& it) { conv_with_bias(it, {1, 128, 56, 56}, {128, 1, 3, 3}, {1, 1, 1, 128}); }},
+    {"Conv 3x3, depth last", [](OneOp& it) { channels_last(it, {1, 28, 28, 64}, {64, 1, 3, 3}, {1, 1, 1, 64}); }},
     {"Conv 5x5, small planes", [](OneOp& it) { conv_with_bias(it, {1, 960, 7, 7}, {960, 1, 5, 5}, {1, 2, 1, 960}); }},
     {"Conv 7x7, depthwise", [](OneOp& it) { conv_with_bias(it, {1, 192, 28, 28}, {192, 1, 7, 7}, {1, 3, 1, 192}); }},
     {"Conv 7x7, strides", [](OneOp& it) { conv_with_bias(it, {1, 3, 224, 224}, {64, 3, 7, 7}, {2, 3}); }},
     {"Conv 16x16, patches", [](OneOp& it) { conv(it, {1, 3, 224, 224}, {192, 3, 16, 16}, {16, 0}); }},
     {"Conv 41, audio", [](OneOp& it) { conv(it, {1, 32, 4000}, {32, 32, 41}, {1, 20}); }},
+    {"Conv 1024, FIR", [](OneOp& it) { conv(it, {1, 1, 16000}, {1, 1, 1024}, {1, 0}); }},
+    {"Conv 256, frames", [](OneOp& it) { conv(it, {1, 1, 16000}, {258, 1, 256}, {128, 0}); }},
     {"Conv 3x3x3", [](OneOp& it) { conv(it, {1, 16, 16, 32, 32}, {32, 16, 3, 3, 3}, {1, 1}); }},
     {"Conv 3x3x3, few", [](OneOp& it) { conv(it, {1, 1, 32, 32, 32}, {8, 1, 3, 3, 3}, {1, 1}); }},
     {"ConvTranspose 2x2", [](OneOp& it) { windows(it, "ConvTranspose", {1, 128, 28, 28}, {128, 64, 2, 2}, {2, 0}); }},
+    {"ConvTranspose 2x2, few", [](OneOp& it) { windows(it, "ConvTranspose", {1, 16, 56, 56}, {16, 8, 2, 2}, {2, 0}); }},
     {"ConvTranspose 2x2x2", [](OneOp& it) { windows(it, "ConvTranspose", {1, 32, 8, 8, 8}, {32, 16, 2, 2, 2}, {2, 0}); }},
     {"ConvTranspose 4x4", [](OneOp& it) { windows(it, "ConvTranspose", {1, 64, 28, 28}, {64, 32, 4, 4}, {2, 1}); }},
     {"ConvTranspose to RGB", [](OneOp& it) { windows(it, "ConvTranspose", {1, 64, 64, 64}, {64, 3, 4, 4}, {2, 1}); }},
+    {"ConvTranspose to 1", [](OneOp& it) { windows(it, "ConvTranspose", {1, 32, 64, 64}, {32, 1, 4, 4}, {2, 1}); }},
+    {"ConvTranspose 64, by 32", [](OneOp& it) { windows(it, "ConvTranspose", {1, 21, 7, 7}, {21, 21, 64, 64}, {32, 16}); }},
 
     // pools and images
     {"MaxPool", [](OneOp& it) { windows(it, "MaxPool", {1, 64, 112, 112}, {3, 3}, {2, 1}); }},
+    {"MaxPool 3x3, 28", [](OneOp& it) { windows(it, "MaxPool", {1, 64, 28, 28}, {3, 3}, {1, 1}); }},
     {"MaxPool 2x2", [](OneOp& it) { windows(it, "MaxPool", {1, 64, 112, 112}, {2, 2}, {2, 0}); }},
     {"MaxPool 5x5", [](OneOp& it) { windows(it, "MaxPool", {1, 256, 20, 20}, {5, 5}, {1, 2}); }},
     {"MaxPool 14x14", [](OneOp& it) { windows(it, "MaxPool", {1, 256, 14, 14}, {14, 14}, {1, 0}); }},
     {"MaxPool 3x3x3", [](OneOp& it) { windows(it, "MaxPool", {1, 32, 16, 32, 32}, {3, 3, 3}, {2, 1}); }},
+    {"MaxPool 100, by 50", [](OneOp& it) { windows(it, "MaxPool", {1, 64, 8000}, {100}, {50, 0}); }},
+    {"MaxPool 3, audio", [](OneOp& it) { windows(it, "MaxPool", {1, 64, 8000}, {3}, {3, 0}); }},
     {"AveragePool", [](OneOp& it) { windows(it, "AveragePool", {1, 64, 56, 56}, {3, 3}, {1, 1}); }},
+    {"AveragePool 3x3, 28", [](OneOp& it) { windows(it, "AveragePool", {1, 64, 28, 28}, {3, 3}, {2, 1}); }},
     {"AveragePool 2x2", [](OneOp& it) { windows(it, "AveragePool", {1, 512, 14, 14}, {2, 2}, {2, 0}); }},
     {"GlobalAveragePool", [](OneOp& it) { it.node("GlobalAveragePool", {it.input({8, 256, 14, 14})}); }},
     {"GlobalMaxPool", [](OneOp& it) { it.node("GlobalMaxPool", {it.input({1, 1280, 7, 7})}); }},
@@ -250,6 +300,8 @@ const OpRow kRows[] = {
     // 8-bit numbers
     {"MatMulInteger 1", [](OneOp& it) { quantized_product(it, 1, 768, 768); }},
     {"MatMulInteger 128", [](OneOp& it) { quantized_product(it, 128, 768, 768); }},
+    {"MatMulInteger, inputs", [](OneOp& it) { quantized_inputs(it, {128, 256}, {256, 256}); }},
+    {"QLinearConv, last", [](OneOp& it) { quantized_channels_last(it, {1, 28, 28, 64}, {64, 64, 3, 3}); }},
     {"Quantize and back", [](OneOp& it) { there_and_back(it, {1, 64, 56, 56}); }},
     {"QLinearAdd", [](OneOp& it) { on_bytes(it, "QLinearAdd", {1, 64, 56, 56}, {1, 64, 56, 56}); }},
     {"QLinearAdd, channels", [](OneOp& it) { on_bytes(it, "QLinearAdd", {1, 64, 56, 56}, {1, 64, 1, 1}); }},

@@ -35,6 +35,22 @@ Status infer_scatter_nd(InferArgs& args) {
   return infer_updates(args, RLX_TRY(picked_nd(args)));
 }
 
+// The kind of the fold is decided for a row, not for each of its elements.
+template <Fold::Kind kKind, class T>
+static void fold_row(Wide<T>* sums, const T* row, int64_t run) {
+  constexpr Fold kFold{kKind};
+  for (int64_t k = 0; k < run; k++) sums[k] = kFold(sums[k], widened(row[k]));
+}
+template <class T>
+static auto row_fold(Fold fold) {
+  switch (fold.kind) {
+    case Fold::kSum: return fold_row<Fold::kSum, T>;
+    case Fold::kProd: return fold_row<Fold::kProd, T>;
+    case Fold::kMax: return fold_row<Fold::kMax, T>;
+    default: return fold_row<Fold::kMin, T>;
+  }
+}
+
 // Applies the updates that `walk(visit)` enumerates.
 template <class Walk>
 static Status apply_updates(EvalArgs& args, Walk walk) {
@@ -46,17 +62,16 @@ static Status apply_updates(EvalArgs& args, Walk walk) {
       if (at >= 0) std::memcpy(out.data + at * unit, updates.data + i * unit, static_cast<size_t>(run * unit));
     });
   }
-  Fold fold = Fold::named(args.attrs.str("reduction"));
   return visit<dtypes::D>(x.dtype, [&]<class T>() -> Status {
-    auto sums = std::make_unique<Wide<T>[]>(static_cast<size_t>(count));
-    for (int64_t k = 0; k < count; k++) sums[static_cast<size_t>(k)] = widened(x.as<T>()[k]);
+    auto fold = row_fold<T>(Fold::named(args.attrs.str("reduction")));
+    auto sums = std::make_unique_for_overwrite<Wide<T>[]>(static_cast<size_t>(count));
+    const T *from = x.as<T>(), *rows = updates.as<T>();
+    T* to = out.as<T>();
+    for (int64_t k = 0; k < count; k++) sums[static_cast<size_t>(k)] = widened(from[k]);
     RLX_TRY(walk([&](int64_t at, int64_t i, int64_t run) {
-      for (int64_t k = 0; k < run && at >= 0; k++) {
-        Wide<T>& sum = sums[static_cast<size_t>(at + k)];
-        sum = fold(sum, widened(updates.as<T>()[i + k]));
-      }
+      if (at >= 0) fold(sums.get() + at, rows + i, run);
     }));
-    for (int64_t k = 0; k < count; k++) out.as<T>()[k] = narrowed<T>(sums[static_cast<size_t>(k)]);
+    for (int64_t k = 0; k < count; k++) to[k] = narrowed<T>(sums[static_cast<size_t>(k)]);
     return {};
   });
 }

@@ -108,6 +108,29 @@ inline void find_lane_part(const ConvArgs& p, const LaneCut& cut, int64_t part, 
 
 // ---- the source of the tiles
 
+// How a line is made from a row of x, vector by vector: what the masks leave out is 0. A vector may reach into what
+// comes next in the copy, which is written after it. Long lines and wide strides are not listed.
+struct LaneVector {
+  int64_t from, to;
+  Lanes low, high;  // of the vector at `from`, and of the next one, of which a stride of 2 takes every other element
+};
+struct LaneLine {
+  static constexpr int kMost = 16;
+  int count;  // 0: not listed
+  LaneVector at[kMost];
+};
+inline void list_vectors(const ConvAxis& x, const int64_t* phase_from, int64_t phases, int64_t width, LaneLine& line) {
+  line.count = 0;
+  if (x.stride > 2 || phases * ceil_div(width, kLanes) > LaneLine::kMost) return;
+  for (int64_t phase = 0; phase < phases; ++phase) {
+    for (int64_t c = 0; c < width; c += kLanes) {
+      int64_t from = phase_from[phase] + c * x.stride;
+      line.at[line.count++] = {from, phase * width + c, lanes_inside(x.size, from),
+                               lanes_inside(x.size, from + kLanes)};
+    }
+  }
+}
+
 // Elements of a channel: the tap (j, k) of the output (r, c) lies at tap_y[j] + tap_x[k] + r * row + c.
 struct LaneSource {
   bool copies;
@@ -116,6 +139,7 @@ struct LaneSource {
   bool by_tap;                 // the copy has the rows of each tap by themselves, else all from y.lowest on
   int32_t tap_y[kLaneTaps], tap_x[kLaneTaps];
   int64_t phases, phase_from[kMaxDirectStride], width;  // of a line: the start of each phase in x, and the length
+  LaneLine vectors;
 };
 inline void find_source(const ConvArgs& p, const LanePart& part, LaneSource& it) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
@@ -143,20 +167,37 @@ inline void find_source(const ConvArgs& p, const LanePart& part, LaneSource& it)
   for (int64_t i = 0; i < part.y.taps; ++i)
     it.tap_y[i] = static_cast<int32_t>((it.by_tap ? i * part.y.count : part.y.base[i] - part.y.lowest) * it.line);
   it.channel = it.rows * it.line;
+  list_vectors(x, it.phase_from, it.phases, it.width, it.vectors);
+}
+
+// Copies a row of a channel, or zeros if there is none. Up to a vector after the line is overwritten.
+inline void copy_line(const ConvAxis& last, const LaneSource& source, const float* x, float* to) {
+  if (!x) {
+    for (int64_t i = 0; i < source.line; i += kLanes) store(to + i, Vec{});
+    return;
+  }
+  for (int64_t phase = 0; source.vectors.count == 0 && phase < source.phases; ++phase)
+    read_phase(last, FloatRow{x}, source.phase_from[phase], source.width, source.width, 0, to + phase * source.width);
+  const LaneVector* end = source.vectors.at + source.vectors.count;
+  if (last.stride == 1) {
+    for (const LaneVector* v = source.vectors.at; v < end; ++v) store(to + v->to, load(x + v->from, v->low));
+    return;
+  }
+  for (const LaneVector* v = source.vectors.at; v < end; ++v) {
+    Vec low = load(x + v->from, v->low), high = load(x + v->from + kLanes, v->high);
+    store(to + v->to, even_lanes(low, high, std::make_integer_sequence<int, kLanes>()));
+  }
 }
 
 // Copies the rows of a channel in the order of the taps, with zeros outside x.
 inline void copy_channel(const ConvArgs& p, const LanePart& part, const LaneSource& source, const float* x, float* to) {
   const ConvAxis &rows = p.axes[1], &last = p.axes[2];
-  for (int64_t r = 0; r < source.rows; ++r) {
-    int64_t at = source.by_tap ? part.y.base[r / part.y.count] + r % part.y.count * rows.stride : part.y.lowest + r;
-    for (int64_t phase = 0; phase < source.phases; ++phase, to += source.width) {
-      if (at < 0 || at >= rows.size)
-        for (int64_t i = 0; i < source.width; ++i) to[i] = 0;
-      else
-        read_phase(last, FloatRow{x + at * last.size}, source.phase_from[phase], source.width, source.width, 0, to);
-    }
-  }
+  auto copy_rows = [&](int64_t at, int64_t step, int64_t count) {
+    for (int64_t i = 0; i < count; ++i, at += step, to += source.line)
+      copy_line(last, source, at < 0 || at >= rows.size ? nullptr : x + at * last.size, to);
+  };
+  if (!source.by_tap) return copy_rows(part.y.lowest, 1, source.rows);
+  for (int64_t tap = 0; tap < part.y.taps; ++tap) copy_rows(part.y.base[tap], rows.stride, part.y.count);
 }
 
 // ---- tiles: some places of a row times some vectors of filters
@@ -446,7 +487,7 @@ inline void add_skipped_taps(const ConvArgs& p, const LanePart& part, const floa
 
 // The sums of one residue.
 inline void lane_sums(const ConvArgs& p, const LanePart& part, const LaneSource& source, float* sums) {
-  alignas(64) float copy[kLaneCopy];
+  alignas(64) float copy[kLaneCopy + kLanes];
   LaneTerm terms[kLaneTerms];
   int64_t taps = part.y.taps * part.x.taps, all_taps = p.taps(), plane = p.plane();
   int64_t places = part.y.count * part.x.count;

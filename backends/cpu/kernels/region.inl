@@ -100,7 +100,7 @@ template <class T>
 inline void load_run(const T* from, int64_t stride, int64_t count, float* to) {
   if (stride == 0) {
     Vec value = splat(to_register(*from));
-    for (int64_t i = 0; i < count; i += kLanes) store_some(to + i, value, count - i);
+    in_vectors(count, [&](int64_t i, int64_t n) { store_some(to + i, value, n); });
   } else if (std::is_same_v<T, float> && stride == 1) {
     __builtin_memcpy(to, from, count * sizeof(float));
   } else if (stride == 1) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds over windows. A part is a plane, or some that are small. A row of outputs is folded in two steps: the rows of x
-// that it reads to one line, then the taps of that line. The lines of several rows are written before the first of them
-// is read: a vector that begins inside another one, which has just been written, would wait for it.
+// Folds over windows. A part is a plane, or some that are small. Common windows are folded in registers. Of others, a
+// row of outputs is folded in two steps: the rows of x that it reads to one line, then the taps of that line. The lines
+// of several rows are written before the first of them is read: a vector that begins inside another one, which has just
+// been written, would wait for it.
 
 #include "backends/cpu/gemm/phases.inl"
 
@@ -20,10 +21,21 @@ inline Vec fold_min(Vec a, Vec b) {
   return min(a, b);
 }
 
+// Whether planes are folded in registers: common windows on rows of f32 that fill half a vector or more.
+inline bool folds_bands(const WindowArgs& p) {
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  for (const ConvAxis* axis : {&y, &x}) {
+    bool is_common = (axis->taps == 2 || axis->taps == 3) && (axis->stride == 1 || axis->stride == 2);
+    if (!is_common || axis->dilation != 1 || axis->lo < 0 || axis->lo >= axis->taps) return false;
+  }
+  return p.type == WindowArgs::kF32 && is_flat(p.axes[0]) && y.taps == x.taps && y.stride == x.stride &&
+         2 * x.out >= kLanes;
+}
+
 // Large windows are folded in two steps also where planes are small.
 inline constexpr int64_t kFewTaps = 16;
 inline bool folds_small(const WindowArgs& p) {
-  return is_small_plane(p.axes, p.planes);
+  return !folds_bands(p) && is_small_plane(p.axes, p.planes);
 }
 
 // Small planes are folded side by side: fewer at once would take as long.
@@ -213,9 +225,83 @@ void fold_small(const WindowArgs& p, int64_t begin, int64_t end, float neutral) 
   }
 }
 
+// ---- bands: kLanes columns of a plane, row by row. Each row of x is read once, and folded along its taps.
+
+// `others` where a lane is not one of `some`.
+inline Vec load_or(const float* p, Lanes some, Vec others) {
+#if RLX_ISA == 2
+  return _mm512_mask_loadu_ps(others, some, p);
+#elif RLX_ISA == 1
+  return _mm256_blendv_ps(others, load(p, some), _mm256_castsi256_ps(some));
+#else
+  for (int64_t i = some.begin; i < some.end; ++i) others[i] = p[i];
+  return others;
+#endif
+}
+
+template <Vec (*fold)(Vec, Vec), int Taps, int Stride>
+struct Band {
+  const float* x;  // what the first tap of the first column reads in row 0
+  int64_t row, rows;
+  float neutral;
+  bool is_inside;            // all that is read
+  Lanes some[Taps][Stride];  // else: the lanes that are
+
+  Vec vector(const float* from, int tap, int i) const {
+    from += tap + i * kLanes;
+    return is_inside ? load(from) : load_or(from, some[tap][i], splat(neutral));
+  }
+  // With stride 2 a tap and the next one read the even and the odd elements of the same two vectors.
+  Vec read(int64_t at) const {
+    constexpr auto kAll = std::make_integer_sequence<int, kLanes>();
+    Vec folded = splat(neutral);
+    if (at < 0 || at >= rows) return folded;
+    const float* from = x + at * row;
+    RLX_UNROLL for (int tap = 0; tap < Taps; tap += Stride) {
+      Vec low = vector(from, tap, 0), high = vector(from, tap, Stride - 1);
+      folded = fold(folded, Stride == 1 ? low : even_lanes(low, high, kAll));
+      if (Stride == 2 && tap + 1 < Taps) folded = fold(folded, odd_lanes(low, high, kAll));
+    }
+    return folded;
+  }
+};
+
+template <Vec (*fold)(Vec, Vec), int Taps, int Stride>
+void fold_band(const WindowArgs& p, const float* x, float* y, int64_t column, float neutral) {
+  const ConvAxis &rows = p.axes[1], &last = p.axes[2];
+  int64_t at = column * Stride - last.lo, columns = last.out - column;
+  bool is_inside = at >= 0 && at + Taps - 1 + Stride * kLanes <= last.size;
+  Band<fold, Taps, Stride> band{x + at, last.size, rows.size, neutral, is_inside, {}};
+  for (int tap = 0; tap < Taps && !is_inside; ++tap)
+    for (int i = 0; i < Stride; ++i) band.some[tap][i] = lanes_inside(last.size, at + tap + i * kLanes);
+  Vec read[Taps];  // the rows under a row of outputs
+  for (int i = Stride; i < Taps; ++i) read[i] = band.read(i - Stride - rows.lo);
+  for (int64_t r = 0; r < rows.out; ++r) {
+    RLX_UNROLL for (int i = 0; i + Stride < Taps; ++i) read[i] = read[i + Stride];
+    RLX_UNROLL for (int i = Taps > Stride ? Taps - Stride : 0; i < Taps; ++i) read[i] =
+        band.read(r * Stride + i - rows.lo);
+    Vec folded = read[0];
+    RLX_UNROLL for (int i = 1; i < Taps; ++i) folded = fold(folded, read[i]);
+    store_some(y + r * last.out + column, folded, columns);
+  }
+}
+template <Vec (*fold)(Vec, Vec)>
+void fold_bands(const WindowArgs& p, int64_t begin, int64_t end, float neutral) {
+  constexpr decltype(&fold_band<fold, 2, 1>) kBands[2][2] = {{fold_band<fold, 2, 1>, fold_band<fold, 2, 2>},
+                                                             {fold_band<fold, 3, 1>, fold_band<fold, 3, 2>}};
+  const ConvAxis &rows = p.axes[1], &last = p.axes[2];
+  auto band = kBands[last.taps == 3][last.stride == 2];
+  for (int64_t plane = begin; plane < end; ++plane) {
+    const float* x = static_cast<const float*>(p.x) + plane * rows.size * last.size;
+    float* y = static_cast<float*>(p.y) + plane * rows.out * last.out;
+    for (int64_t column = 0; column < last.out; column += kLanes) band(p, x, y, column, neutral);
+  }
+}
+
 template <class Planes, Vec (*fold)(Vec, Vec)>
 void fold_planes(const WindowArgs& p, int64_t begin, int64_t end, float neutral) {
   const ConvAxis &z = p.axes[0], &rows = p.axes[1], &last = p.axes[2];
+  if (folds_bands(p)) return fold_bands<fold>(p, begin, end, neutral);
   if (folds_small(p)) return fold_small<Planes, fold>(p, begin, end, neutral);
   int64_t most = fits_direct(last) ? kDirectWidth : (kWindowLine - 1 - last.reach()) / last.stride + 1;
   if (most > kDirectWidth) most = kDirectWidth;

@@ -186,6 +186,40 @@ TEST(onnx_images, corners_lie_on_corners_whatever_the_scale) {
   EXPECT_EQ(opened.run({counting({3})}), "f32[4] 0 66 133 200");
 }
 
+// What is outside of a crop of integers is rounded towards 0.
+TEST(onnx_images, a_crop_of_integers_is_extrapolated_by_an_integer) {
+  Maker maker(13);
+  maker.input("x", 7, {"2"}).f32("roi", {2}, {0, 2}).f32("scale", {1}, {1.5f});
+  maker.node("Cast", {"x"}, {"u"}, {Maker::attr("to", 2)});
+  maker.node(
+      "Resize", {"u", "roi", "scale"}, {"y"},
+      {Maker::attr("coordinate_transformation_mode", "tf_crop_and_resize"), Maker::attr("extrapolation_value", 7.5f)});
+  maker.output("y");
+  EXPECT_EQ(Opened(maker).run({list({3, 5})}), "u8[3] 3 5 7");
+}
+
+TEST(onnx_images, an_old_image_shrinks_to_the_elements_that_come_next) {
+  Maker maker(10);
+  maker.input("x", 1, {"2", "4"}).f32("scales", {2}, {1.5f, 0.6f});
+  maker.node("Resize", {"x", "scales"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({2, 4})}), "f32[3,2] 0 2 0 2 4 6");
+}
+
+TEST(onnx_images, an_axis_that_keeps_its_size_is_left_alone) {
+  for (bool by_sizes : {false, true}) {
+    Maker maker(11);
+    maker.input("x", 1, {"2", "2"}).f32("none", {0}, {}).f32("scales", {2}, {1, 2}).i64("sizes", {2}, {2, 4});
+    std::vector<std::string> in{"x", "none", by_sizes ? "none" : "scales"};
+    if (by_sizes) in.push_back("sizes");
+    maker.node("Resize", in, {"y"},
+               {Maker::attr("mode", "linear"), Maker::attr("coordinate_transformation_mode", "tf_half_pixel_for_nn")});
+    maker.output("y");
+    Tensor x = counting({2, 2});
+    for (int64_t i = 0; i < 4; i++) x.as<float>()[i] *= 4;
+    EXPECT_EQ(Opened(maker).run({x}), "f32[2,4] 1 3 4 4 9 11 12 12");
+  }
+}
+
 // ---- boxes ----
 
 TEST(onnx_images, suppressed_boxes_have_an_open_size_of_at_most_all_boxes) {
@@ -268,39 +302,6 @@ TEST(onnx_images, boxes_have_as_many_samples_as_their_bins_have_pixels) {
   }
   EXPECT_EQ(align(0, {3, 3, 3, 3, 5, 5, 4, 4}, "half_pixel"),  // nothing lies in it
             "f32[2,2,3,2] 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0");
-}
-
-TEST(onnx_images, a_crop_of_integers_is_extrapolated_by_an_integer) {
-  Maker maker(13);
-  maker.input("x", 7, {"2"}).f32("roi", {2}, {0, 2}).f32("scale", {1}, {1.5f});
-  maker.node("Cast", {"x"}, {"u"}, {Maker::attr("to", 2)});
-  maker.node(
-      "Resize", {"u", "roi", "scale"}, {"y"},
-      {Maker::attr("coordinate_transformation_mode", "tf_crop_and_resize"), Maker::attr("extrapolation_value", 7.5f)});
-  maker.output("y");
-  EXPECT_EQ(Opened(maker).run({list({3, 5})}), "u8[3] 3 5 7");
-}
-
-TEST(onnx_images, an_old_image_shrinks_to_the_elements_that_come_next) {
-  Maker maker(10);
-  maker.input("x", 1, {"2", "4"}).f32("scales", {2}, {1.5f, 0.6f});
-  maker.node("Resize", {"x", "scales"}, {"y"}).output("y");
-  EXPECT_EQ(Opened(maker).run({counting({2, 4})}), "f32[3,2] 0 2 0 2 4 6");
-}
-
-TEST(onnx_images, an_axis_that_keeps_its_size_is_left_alone) {
-  for (bool by_sizes : {false, true}) {
-    Maker maker(11);
-    maker.input("x", 1, {"2", "2"}).f32("none", {0}, {}).f32("scales", {2}, {1, 2}).i64("sizes", {2}, {2, 4});
-    std::vector<std::string> in{"x", "none", by_sizes ? "none" : "scales"};
-    if (by_sizes) in.push_back("sizes");
-    maker.node("Resize", in, {"y"},
-               {Maker::attr("mode", "linear"), Maker::attr("coordinate_transformation_mode", "tf_half_pixel_for_nn")});
-    maker.output("y");
-    Tensor x = counting({2, 2});
-    for (int64_t i = 0; i < 4; i++) x.as<float>()[i] *= 4;
-    EXPECT_EQ(Opened(maker).run({x}), "f32[2,4] 1 3 4 4 9 11 12 12");
-  }
 }
 
 }  // namespace rlx
