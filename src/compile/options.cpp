@@ -100,6 +100,12 @@ std::vector<std::string> with_rest_of(std::string_view key, std::span<const std:
   return names;
 }
 
+// Where a person finds all options.
+std::string where_listed(std::span<const std::string_view> others) {
+  std::string list = "rlx_schema(env, \"options.compile\") lists ";
+  return others.empty() ? "; " + list + "them" : format("; there are {}, and {}the others", listed(others), list);
+}
+
 // A number under a plain name that is near no option is probably a size.
 Status unknown_option(const std::string& key, const AttrValue& value, std::span<const std::string_view> others) {
   std::vector<std::string> names = with_rest_of(key, others);
@@ -109,7 +115,8 @@ Status unknown_option(const std::string& key, const AttrValue& value, std::span<
   if (hint.empty() && ((number && key.find('.') == key.npos) || key == "dims"))
     hint =
         format(": sizes are options dims.<symbol>, as dims.{}={}", key == "dims" ? "batch" : key, number ? *number : 4);
-  return Status(Code::kOption, format("unknown {} '{}'{}", others.empty() ? "compile option" : "option", key, hint))
+  return Status(Code::kOption, format("unknown {} '{}'{}{}", others.empty() ? "compile option" : "option", key, hint,
+                                      where_listed(others)))
       .with("value", key);
 }
 

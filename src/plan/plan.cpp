@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/plan.h"
 
+#include <algorithm>
 #include <unordered_set>
 
+#include "base/nearest.h"
 #include "plan/buffers.h"
 #include "plan/in_place.h"
 #include "plan/size_table.h"
@@ -123,13 +125,20 @@ static void collect_symbols(const Lowered& lowered, std::unordered_set<std::stri
     for (const LoweredBody& body : bodies) collect_symbols(*body.lowered, names);
 }
 
+static Status no_such_size(const std::string& name, const std::unordered_set<std::string_view>& names) {
+  std::vector<std::string_view> known(names.begin(), names.end());
+  std::sort(known.begin(), known.end());
+  return Status(Code::kOption, format("dims.{}: the graph has no size '{}'{}", name, name, only(known)))
+      .with("value", name)
+      .with("expected", listed(known));
+}
+
 Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper,
                                               std::span<const SlotAlias> aliases) {
   std::unordered_set<std::string_view> names;
   collect_symbols(*lowered, names);
   for (const auto& [name, size] : upper)
-    if (!names.contains(name))
-      return Status(Code::kOption, "dims." + name + ": the graph has no such size").with("value", name);
+    if (!names.contains(name)) return no_such_size(name, names);
   auto plan = std::make_shared<Plan>();
   plan->lowered = std::move(lowered);
   plan->aliases.assign(aliases.begin(), aliases.end());
