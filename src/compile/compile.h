@@ -33,6 +33,8 @@ Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device&
                                                      const Host* host = nullptr, Device* fallback = nullptr);
 // Params that only sub-graphs read become params of the graph too, so that users can set them.
 Result<Graph> with_body_params(const Graph& given);
+// The slots that the option io.alias names, or what is wrong with it.
+Result<std::vector<SlotAlias>> find_aliases(const Graph& graph, const std::vector<std::string>& given);
 Status check_outputs(const Graph& graph);  // RLX_E_INVALID_ARGUMENT if there is none
 Result<std::shared_ptr<const Plan>> plan_for(const CompiledGraph& source, const UpperSizes& upper,
                                              const Host* host = nullptr);
