@@ -563,7 +563,7 @@ RLX_MUST rlx_status_t *rlx_graph_value_info(const rlx_graph_t *graph, rlx_value_
  * and the error that the graph holds. */
 RLX_MUST rlx_status_t *rlx_graph_print(const rlx_graph_t *graph, const char *format, rlx_blob_t **out);
 
-/* ---- files ----
+/* ---- files. They are mapped: one must not change while what was made from it lives; another may take its name ----
  * format: "onnx", "safetensors", "gguf", "rlx" (the text of rlx_graph_print), or NULL: the first bytes decide. */
 
 /* Reads a file into a new graph and new weights, which the caller owns. Initialisers with at least 65 float, 8-bit or
@@ -687,9 +687,9 @@ RLX_MUST rlx_status_t *rlx_compiled_set_params(rlx_compiled_t *compiled, rlx_wei
 /* Runs once. Any number of threads may call it at once. in: all inputs, under the names in_names, or in the order of
  * their slots if in_names is NULL. out receives n_out new host tensors, which the caller owns: the outputs named by
  * out_names, or the first n_out outputs if that is NULL. On failure every out[i] is NULL. Errors:
- * RLX_E_INVALID_ARGUMENT (a missing, extra or repeated input; too many outputs), RLX_E_NOT_FOUND (a name), RLX_E_DTYPE,
- * RLX_E_SHAPE (a dim, or inputs that disagree about a size), RLX_E_RANGE (a size above the plan, an index out of
- * bounds), RLX_E_STATE (a param that is not set). */
+ * RLX_E_INVALID_ARGUMENT (a missing, extra or repeated input; too many or repeated outputs), RLX_E_NOT_FOUND (a name),
+ * RLX_E_DTYPE, RLX_E_SHAPE (a dim, or inputs that disagree about a size), RLX_E_RANGE (a size above the plan, an index
+ * out of bounds), RLX_E_STATE (a param that is not set). */
 RLX_MUST rlx_status_t *rlx_compiled_run(rlx_compiled_t *compiled, const char *const *in_names, rlx_tensor_t *const *in,
                                         size_t n_in, const char *const *out_names, rlx_tensor_t **out, size_t n_out);
 
@@ -828,8 +828,8 @@ RLX_MUST rlx_status_t *rlx_fence_export_fd(rlx_fence_t *fence, int32_t *fd);
  *   allow, deny       the only devices to use; the devices not to use
  * Without a chain a run takes the default device if allow and deny permit it, else the first device of allow.
  * "reference" and "null" run only if they are named. Errors: the one that the graph holds; RLX_E_OPTION, also for an
- * unknown device, symbol or pass; RLX_E_RANGE for a dims.<symbol> outside of the symbol's range;
- * RLX_E_INVALID_ARGUMENT for a graph without outputs. */
+ * unknown device, symbol or pass; RLX_E_RANGE for a dims.<symbol> outside of the symbol's range; those of rlx_compile
+ * for io.alias; RLX_E_INVALID_ARGUMENT for a graph without outputs. */
 RLX_MUST rlx_status_t *rlx_model_create(const rlx_graph_t *graph, rlx_weights_t *weights, const rlx_attrs_t *policy,
                                         rlx_model_t **out);
 
@@ -898,8 +898,8 @@ RLX_MUST rlx_status_t *rlx_model_report(const rlx_model_t *model, const char *wh
  *   user     passed to the callbacks
  *   name     any text, "vendor.scale"; copied
  *   infer    says the dtype and the shape of every output (rlx_opcall_set_shape), by those of the inputs and by the
- *            attributes. The same question gets the same answer. An open size is a token below -2^48, as in
- *            rlx_graph_dim: it can be copied, not computed with
+ *            attributes. The same question gets the same answer, another one is RLX_E_CALLBACK. An open size is a
+ *            token below -2^48, as in rlx_graph_dim: it can be copied, not computed with
  *   run      writes the outputs, which do not overlap the inputs. The CPU calls it, whatever device runs the program;
  *            a call whose inputs are constants is not folded
  *   destroy  called once, when the environment and everything that uses the op are gone; may be NULL

@@ -60,6 +60,13 @@ static void set(rlx_attrs_t* attrs, const char* key, std::initializer_list<Argum
   keep(attrs->failure, {{key, "key"}}, body, function);
 }
 
+// Text gives a bool as the word true or false, because it does not know the kind of the attribute.
+static AttrValue with_bool_as_number(const AttrValue& value) {
+  if (!std::holds_alternative<std::string>(value)) return value;
+  auto flag = coerce({.kind = AttrKind::kBool}, value);
+  return flag.ok() ? *std::move(flag) : value;
+}
+
 // The body of all list getters: the value as a list of T, its length, and as much of it as fits.
 template <class T>
 static rlx_status_t* get_list(const rlx_attrs_t* attrs, const char* key, AttrKind kind, T* values, size_t capacity,
@@ -70,7 +77,7 @@ static rlx_status_t* get_list(const rlx_attrs_t* attrs, const char* key, AttrKin
         if (!attrs->failure.ok()) return attrs->failure;
         const AttrValue* value = attrs->find(key);
         if (!value) return Status(Code::kNotFound, format("no attribute '{}'", key)).with("value", key);
-        AttrValue converted = RLX_TRY(coerce({.name = key, .kind = kind}, *value));
+        AttrValue converted = RLX_TRY(coerce({.name = key, .kind = kind}, with_bool_as_number(*value)));
         const auto& list = std::get<std::vector<T>>(converted);
         std::copy_n(list.begin(), std::min(capacity, list.size()), values);
         *n = list.size();

@@ -56,6 +56,20 @@ static Result<std::vector<Dim>> from_c(const rlx_graph_t& graph, const int64_t* 
   return rank_above_limit(rank);
 }
 
+// An argument of the call that adds an op of this name. No node exists yet that a message could name.
+template <class T>
+static Result<T> for_op(const char* op, Result<T> argument) {
+  if (argument.ok()) return argument;
+  return std::move(argument).status().prefixed(format("{}: ", op)).with("op", op);
+}
+
+// A constant is a leaf, not an op.
+template <class T>
+static Result<T> for_constant(Result<T> argument) {
+  if (argument.ok()) return argument;
+  return std::move(argument).status().prefixed("constant: ");
+}
+
 // The checked type of an input or param (`role`). Its dims may be numbers or tokens of the environment.
 static Result<ValueType> leaf_type(const rlx_graph_t& graph, const char* role, const char* name, rlx_dtype_t dtype,
                                    const int64_t* dims, size_t rank) {
@@ -160,9 +174,9 @@ static Result<Value> add_elementwise(rlx_graph_t& graph, const char* op, std::in
 }
 
 static Result<Value> add_scalar(rlx_graph_t& graph, rlx_dtype_t dtype, double value) {
-  DType type = RLX_TRY(checked_dtype(dtype));
+  DType type = RLX_TRY(for_constant(checked_dtype(dtype)));
   Tensor wide = RLX_TRY(scalar_tensor(DType::kF64, value));
-  return graph.graph.add_constant(type == DType::kF64 ? wide : RLX_TRY(cast(wide, type)));
+  return graph.graph.add_constant(type == DType::kF64 ? wide : RLX_TRY(for_constant(cast(wide, type))));
 }
 
 // A name of rlx_graph_reduce: an op of its own, or `reduce` with this fn.
@@ -273,7 +287,8 @@ rlx_value_t rlx_graph_param(rlx_graph_t* graph, const char* name, rlx_dtype_t dt
 rlx_value_t rlx_graph_constant(rlx_graph_t* graph, rlx_dtype_t dtype, const int64_t* dims, size_t rank,
                                const void* data, size_t bytes) {
   return built(graph, {array(dims, rank, "dims"), array(data, bytes, "data")}, [&]() -> Result<Value> {
-    return graph->graph.add_constant(RLX_TRY(copied_tensor(*graph->env.get(), dtype, dims, rank, data, bytes)));
+    return graph->graph.add_constant(
+        RLX_TRY(for_constant(copied_tensor(*graph->env.get(), dtype, dims, rank, data, bytes))));
   });
 }
 
@@ -361,14 +376,14 @@ rlx_value_t rlx_graph_matmul(rlx_graph_t* graph, rlx_value_t a, rlx_value_t b) {
 
 rlx_value_t rlx_graph_cast(rlx_graph_t* graph, rlx_value_t x, rlx_dtype_t dtype) {
   return built(graph, {}, [&]() -> Result<Value> {
-    DType to = RLX_TRY(checked_dtype(dtype));
+    DType to = RLX_TRY(for_op("cast", checked_dtype(dtype)));
     return add_typed(*graph, "cast", {x}, {{"to", to}});
   });
 }
 
 rlx_value_t rlx_graph_reshape(rlx_graph_t* graph, rlx_value_t x, const int64_t* dims, size_t rank) {
   return built(graph, {array(dims, rank, "dims")}, [&]() -> Result<Value> {
-    auto shape = RLX_TRY(from_c(*graph, dims, rank));
+    auto shape = RLX_TRY(for_op("reshape", from_c(*graph, dims, rank)));
     return add_typed(*graph, "reshape", {x}, {{"shape", std::move(shape)}});
   });
 }

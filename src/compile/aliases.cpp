@@ -24,18 +24,26 @@ class SlotNames {
     for (size_t i = 0; i < inputs_.size(); i++) input_of_.emplace(inputs_[i], i);
   }
 
-  // The slots that "output=input" names.
+  // The slots that "output=input" names. A name may have an '=' in it.
   Result<SlotAlias> find(std::string_view text) const {
-    size_t at = text.find('=');
-    if (at == std::string_view::npos)
+    size_t first = text.find('=');
+    if (first == std::string_view::npos)
       return Status(Code::kOption, format("io.alias: '{}' is not 'output=input'", text)).with("value", text);
-    auto output = output_of_.find(text.substr(0, at)), input = input_of_.find(text.substr(at + 1));
-    if (output == output_of_.end()) return no_such_slot("output", text.substr(0, at), outputs_);
-    if (input == input_of_.end()) return no_such_slot("input", text.substr(at + 1), inputs_);
-    return SlotAlias{output->second, input->second};
+    auto found = find(text, first);
+    for (size_t at = first; !found.ok() && (at = text.find('=', at + 1)) != std::string_view::npos;)
+      if (auto other = find(text, at); other.ok()) found = std::move(other);
+    return found;
   }
 
  private:
+  Result<SlotAlias> find(std::string_view text, size_t equals) const {
+    std::string_view from = text.substr(0, equals), to = text.substr(equals + 1);
+    auto output = output_of_.find(from), input = input_of_.find(to);
+    if (output == output_of_.end()) return no_such_slot("output", from, outputs_);
+    if (input == input_of_.end()) return no_such_slot("input", to, inputs_);
+    return SlotAlias{output->second, input->second};
+  }
+
   std::vector<std::string_view> outputs_, inputs_;
   std::unordered_map<std::string_view, size_t> output_of_, input_of_;
 };

@@ -192,7 +192,9 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
     if (host) log_pass(*host, report.passes.back());
     bool is_checked = options.verify_each || &pass == std::end(kPasses) - 1;
     if (Status status = is_checked ? verify(graph) : Status(); !status.ok())
-      return std::move(status).prefixed("after the pass '" + std::string(pass.name) + "': ");
+      return status.code() == Code::kInternal
+                 ? std::move(status).prefixed("after the pass '" + std::string(pass.name) + "': ")
+                 : status;
     RLX_TRY(dump(graph, options, ++number, pass.name));
   }
   RLX_TRY(check_expected(options, report));

@@ -22,7 +22,8 @@
 namespace rlx {
 
 class Graph;
-struct CustomOp;  // ops/custom.h
+struct CustomOp;    // ops/custom.h
+struct HostAnswer;  // ops/custom.h
 struct FreeAttrs;
 struct OpInfo;
 
@@ -43,10 +44,11 @@ using AttrValue = std::variant<std::monostate, int64_t, double, std::string, std
 using NamedAttrs = std::vector<std::pair<std::string, AttrValue>>;
 
 // The attributes that a row does not name: numbers, strings and lists of them, sorted by key. They are for an op of the
-// host, which inference adds. So a copy of a node keeps the op alive.
+// host, which inference adds. So a copy of a node keeps the op alive. Two with different answers are equal.
 struct FreeAttrs {
   NamedAttrs values;
   std::shared_ptr<const CustomOp> op;
+  std::shared_ptr<const HostAnswer> answer;  // null until the host has told the types of the outputs
 };
 
 enum class AttrKind : uint8_t {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inference of one node: the checks before and after the function of its row; and what these functions share: equal
 // dims, exact quotients, broadcasting (semantics.md S2-S4).
+#include "ir/infer.h"
+
 #include <algorithm>
 
 #include "base/shortened.h"
-#include "ir/graph.h"
 #include "ir/normal.h"
 
 namespace rlx {
@@ -135,16 +136,23 @@ static Status check_size(InferArgs& args, const Dim& dim) {
         .with("expected", format("at most {}", kLargestSize))
         .with("got", dim.text());
   Interval range = args.graph.range(dim);
-  if (range.hi < 0) return args.fail(Code::kShape, "the size " + shortened(dim.text()) + " is negative");
+  if (range.hi < 0)
+    return args.fail(Code::kShape, "the size " + shortened(dim.text()) + " is negative")
+        .with("expected", "0 or more")
+        .with("got", shortened(dim.text()));
   return range.lo < 0 ? args.require_le(0, dim, "a size") : Status();
 }
 
-static Status check_results(InferArgs& args) {
-  for (const ValueType& type : args.out) {
-    if (type.rank() > kMaxRank) return rank_above_limit(type.rank());
-    RLX_TRY(check_parts(type.dims));
-    for (const Dim& dim : type.dims) RLX_TRY(check_size(args, dim));
-  }
+static Status check_result(InferArgs& args, const ValueType& type) {
+  if (type.rank() > kMaxRank) return rank_above_limit(type.rank());
+  RLX_TRY(check_parts(type.dims));
+  for (const Dim& dim : type.dims) RLX_TRY(check_size(args, dim));
+  return {};
+}
+
+Status check_results(InferArgs& args) {
+  for (const ValueType& type : args.out)
+    if (Status status = check_result(args, type); !status.ok()) return std::move(status).prefixed("the result: ");
   return {};
 }
 
@@ -157,8 +165,7 @@ Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* c
   for (const Port& port : info.signature.out) node.out.push_back({signature_dtype(info, in, port), {}});
   InferArgs args{scope, info, in, node.in, node.attrs, node.out, node.name};
   RLX_TRY(info.infer(args));
-  Status status = check_results(args);
-  return status.ok() ? status : std::move(status).prefixed("the result: ");
+  return check_results(args);
 }
 
 }  // namespace rlx

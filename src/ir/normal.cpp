@@ -196,7 +196,9 @@ class Normaliser {
     for (Dim& size : sizes) {
       if (!size.is(-1)) {
         if (size.is_literal() && size.literal() < 0)
-          return Status(Code::kShape, "the size " + size.text() + " is negative");
+          return Status(Code::kShape, "the size " + size.text() + " is negative")
+              .with("expected", "0 or more")
+              .with("got", size.text());
         known *= size;
       } else if (open) {
         return Status(Code::kShape, "more than one size is -1");

@@ -30,7 +30,7 @@ class Verifier {
       if (status.ok()) status = check_attrs(node);
       if (status.ok()) status = check_types(node);
       if (status.ok()) scope_.note_decided(graph_.node(node));
-      if (!status.ok()) return at_node(node, status);
+      if (!status.ok()) return is_hosts_ ? at_call(node, std::move(status)) : at_node(node, status);
     }
     RLX_TRY(check_guards());
     RLX_TRY(check_leaves());
@@ -44,6 +44,11 @@ class Verifier {
     if (status.code() == Code::kNoMemory) return status;  // says nothing about the graph
     std::string op = graph_.table().has(graph_.node(node).op) ? graph_.describe(node) : "%" + std::to_string(node);
     return Status(Code::kInternal, "not a valid graph: " + op + ": " + std::string(status.message())).with("value", op);
+  }
+
+  Status at_call(uint32_t node, Status status) const {
+    const Node& call = graph_.node(node);
+    return graph_.with_subject(graph_.info(call), call.name, std::move(status));
   }
 
   Status check_row(uint32_t index) const {
@@ -71,8 +76,15 @@ class Verifier {
     for (size_t i = 0; i < attrs.values().size(); i++) RLX_TRY(check_attr(attrs.info()->attrs[i], attrs.values()[i]));
     for (const AttrValue& value : attrs.values())
       if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && bodies_.insert(body->get()).second)
-        RLX_TRY(verify(**body));
+        RLX_TRY(check_body(**body));
     return {};
+  }
+
+  Status check_body(const Graph& body) {
+    Verifier inner(body);
+    Status status = inner.run();
+    is_hosts_ = inner.is_hosts_;
+    return status;
   }
 
   static Status check_attr(const AttrDef& def, const AttrValue& value) {
@@ -90,6 +102,7 @@ class Verifier {
     Status again = infer_node(scope_, info, input_types(graph_, info, node.in), inferred);
     // If no sizes meet the guards, it depends on their order which of them is found to be in error, if any.
     if (again.code() == Code::kShape && holds_at_samples(graph_, Guard::kEqual, 0, 1)) return {};
+    is_hosts_ = !again.ok() && info.is(kOnHost);
     RLX_TRY(again);
     if (!(inferred.attrs == node.attrs)) return wrong("its attributes are not in normal form");
     if (inferred.out.size() != node.out.size())
@@ -160,6 +173,7 @@ class Verifier {
   const Graph& graph_;
   Graph scope_;
   size_t known_guards_ = 0;
+  bool is_hosts_ = false;  // the failure: an answer of the host to inference, which says nothing about the graph
   std::unordered_set<const Graph*> bodies_;  // verified
 };
 

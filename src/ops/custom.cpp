@@ -3,9 +3,12 @@
 // `inline` replaces both before any other pass, so only calls of the host reach a device.
 #include "ops/custom.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/nearest.h"
+#include "base/shortened.h"
+#include "ir/infer.h"
 #include "ops/control.h"
 #include "ops/inline.h"
 #include "ops/interpret.h"
@@ -54,6 +57,10 @@ Result<std::shared_ptr<const CustomOp>> CustomOps::find(const std::string& name)
       .with("value", name);
 }
 
+static void keep(InferArgs& args, FreeAttrs free) {
+  args.attrs = args.attrs.with(kFree, std::make_shared<const FreeAttrs>(std::move(free)));
+}
+
 // Adds the op to the node's attributes, where they then keep it.
 static Status look_up(InferArgs& args) {
   FreeAttrs free = args.attrs.free(kFree);
@@ -61,7 +68,7 @@ static Status look_up(InferArgs& args) {
   const std::string& name = args.attrs.str("name");
   if (!args.graph.customs()) return CustomOps().find(name).status();
   free.op = RLX_TRY(args.graph.customs()->find(name));
-  args.attrs = args.attrs.with(kFree, std::make_shared<const FreeAttrs>(std::move(free)));
+  keep(args, std::move(free));
   return {};
 }
 
@@ -74,7 +81,7 @@ const CustomOp& custom_op(const Attrs& attrs) {
 Status infer_custom(InferArgs& args) {
   RLX_TRY(all_given(args, 0));
   RLX_TRY(look_up(args));
-  return infer_composite(args);
+  return custom_op(args.attrs).body ? infer_composite(args) : infer_host_call(args);
 }
 
 Outputs decompose_custom(const Inputs& in, const Attrs& attrs) {
@@ -105,15 +112,40 @@ static Status check_answer(InferArgs& args, size_t output, const ValueType& type
   return {};
 }
 
+static std::string listed_types(std::span<const ValueType> types) {
+  std::string text;
+  for (const ValueType& type : types) text += (text.empty() ? "" : ", ") + shortened(text_of(type));
+  return types.empty() ? "no outputs" : text;
+}
+
+// What the host told of the same inputs before; null if it was not asked.
+static const HostAnswer* answer_before(const FreeAttrs& free, std::span<const ValueType> in) {
+  return free.answer && std::ranges::equal(free.answer->in, in) ? free.answer.get() : nullptr;
+}
+
+// Asks the host. The same question gets the same answer: if it does not, the host is at fault, not a pass that asks
+// again.
+static Result<std::vector<ValueType>> ask(const InferArgs& args, const FreeAttrs& free, const HostAnswer* before) {
+  auto types = free.op->infer(args.in, free.values);
+  if (!before || (types.ok() && *types == before->out)) return types;
+  std::string first = listed_types(before->out);
+  if (!types.ok()) return std::move(types).status().suffixed("; for the same inputs it gave " + first + " before");
+  std::string then = listed_types(*types);
+  return Status(Code::kCallback, format("infer gave {} first and then, for the same inputs, {}", first, then))
+      .with("expected", first)
+      .with("got", then);
+}
+
 Status infer_host_call(InferArgs& args) {
-  RLX_TRY(all_given(args, 0));
+  std::vector<ValueType> in = RLX_TRY(all_given(args, 0));
   RLX_TRY(look_up(args));
-  const FreeAttrs& free = args.attrs.free(kFree);
+  FreeAttrs free = args.attrs.free(kFree);
   auto named = [&](Status status) { return std::move(status).prefixed("'" + free.op->name + "': "); };
   if (args.in.size() > kMaxDeclared)
     return named(args.fail(Code::kUnsupported, format("{} inputs are above {}", args.in.size(), kMaxDeclared)));
   if (!free.op->infer) return named(args.fail(Code::kState, "it has a body, so the host does not run it"));
-  auto types = free.op->infer(args.in, free.values);
+  const HostAnswer* before = answer_before(free, in);
+  auto types = ask(args, free, before);
   if (!types.ok()) return named(std::move(types).status());
   if (types->empty() || types->size() > kMaxDeclared)
     return named(args.fail(Code::kCallback, format("it has {} outputs, not 1 to {}", types->size(), kMaxDeclared)));
@@ -121,6 +153,11 @@ Status infer_host_call(InferArgs& args) {
   for (size_t i = 0; i < types->size(); i++) {
     if (Status status = check_answer(args, i, (*types)[i]); !status.ok()) return named(std::move(status));
     args.out.push_back((*types)[i]);
+  }
+  if (Status status = check_results(args); !status.ok()) return named(std::move(status));
+  if (!before) {
+    free.answer = std::make_shared<const HostAnswer>(std::move(in), *std::move(types));
+    keep(args, std::move(free));
   }
   return {};
 }

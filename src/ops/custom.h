@@ -27,6 +27,11 @@ struct CustomOp {
   std::shared_ptr<const void> keeps = nullptr;  // what lives as long as the op
 };
 
+// What `infer` told of a node: for inputs of the types `in`, outputs of the types `out`.
+struct HostAnswer {
+  std::vector<ValueType> in, out;
+};
+
 // The ops of an environment, by name. They only become more.
 class CustomOps {
  public:
@@ -43,6 +48,7 @@ class CustomOps {
 const CustomOp& custom_op(const Attrs& attrs);
 
 Status infer_custom(InferArgs& args);
+Status infer_host_call(InferArgs& args);
 Status infer_custom_fn(InferArgs& args);
 
 }  // namespace rlx

@@ -88,6 +88,7 @@ static Status no_upper_sizes(std::span<const std::string> names) {
   return Status(Code::kShape, format("no upper size for {}: give the options {}, or declare a maximum; a model needs "
                                      "neither and plans for the sizes of each run",
                                      missing, options))
+      .with("value", names[0])
       .with("expected", options);
 }
 

@@ -40,7 +40,8 @@ Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Program> program, con
 
 Status Exec::set(const NamedAttrs& options) {
   if (options.empty()) return {};
-  return Status(Code::kOption, "unknown run option '" + options[0].first + "'").with("value", options[0].first);
+  return Status(Code::kOption, "unknown run option '" + options[0].first + "': there are none yet")
+      .with("value", options[0].first);
 }
 
 // ---- which run is next ----
@@ -135,9 +136,17 @@ Status Exec::adopt_params(Run& run) {
 Status Exec::exchange(Link& link) {
   if (!link.pending) return {};
   SlotMemory &from = outputs_[link.output], &to = inputs_[link.input];
-  if (!from.given() != !to.given())
-    return Status(Code::kState, "a linked output and input are both bound or both the exec's own, not one of each")
-        .with("value", slot_of(SlotKind::kInput, link.input).name);
+  if (!from.given() != !to.given()) {
+    const std::string &output = slot_of(SlotKind::kOutput, link.output).name,
+                      &input = slot_of(SlotKind::kInput, link.input).name;
+    return Status(Code::kState,
+                  format("the output '{}' and the input '{}' are linked, so they exchange their memory: bind "
+                         "both of them or neither; only the {} is bound",
+                         output, input, to.given() ? "input" : "output"))
+        .with("value", to.given() ? input : output)
+        .with("expected", "both bound, or neither")
+        .with("got", to.given() ? "only the input bound" : "only the output bound");
+  }
   if (has_room(SlotKind::kOutput, link.output) && !from.given()) {
     RLX_TRY(await_runs());
     RLX_TRY(adopt_room(link.output, *link.pending));

@@ -96,6 +96,8 @@ Status Model::set_param(std::string_view name, const Tensor& tensor) {
   RLX_TRY(check_param(graph_, leaf->node, tensor));
   std::pair<std::string_view, Tensor> change{name, tensor};
   std::map<ParamStore*, ParamStore::Change> tried;
+  std::vector<Tensor> gone;  // released without the lock: that may call the host
+  gone.reserve(2);
   while (true) {
     std::vector<std::shared_ptr<OnDevice>> on;
     {
@@ -117,20 +119,21 @@ Status Model::set_param(std::string_view name, const Tensor& tensor) {
       continue;
     }
     for (size_t i = 0; i < on.size(); i++) on[i]->params->publish(changes[i]);
-    note_given(name, tensor);
+    note_given(name, tensor, gone);
     lock.unlock();
     for (ParamStore::Change& it : changes) ParamStore::settle(it);
     return {};
   }
 }
 
-void Model::note_given(std::string_view name, Tensor tensor) {
+void Model::note_given(std::string_view name, Tensor tensor, std::vector<Tensor>& gone) {
   uint64_t version = set_version_.fetch_add(1, std::memory_order_acq_rel) + 1;
   auto [known, is_new] = set_at_.try_emplace(std::string(name), set_.size());
   if (is_new) set_.push_back({std::string(name), Tensor(), 0});
   Given& given = set_[known->second];
-  given.tensor = std::move(tensor);
+  gone.push_back(std::exchange(given.tensor, tensor));
   given.version = version;
+  gone.push_back(taken_->set(name, std::move(tensor)));
 }
 
 Model::GivenParams Model::params_given(uint64_t after, uint64_t until) const {

@@ -114,7 +114,7 @@ class Model {
                                        std::span<const Tensor> in, int runs);
   std::string bindings_json() const;
   std::string special_json() const;
-  void note_given(std::string_view name, Tensor tensor);  // needs the lock
+  void note_given(std::string_view name, Tensor tensor, std::vector<Tensor>& gone);  // needs the lock
   Result<Ran> run(const Call& call);
   Result<Ran> run_general(const Call& call);
   Result<Ran> run_special(const Call& call, Serves serves);

@@ -51,10 +51,17 @@ void TakenParams::give_back(std::span<const std::string> taken) {
   std::lock_guard lock(mutex_);
   for (const std::string& name : taken) {
     auto known = tensors_.find(name);
-    if (--known->second.stores > 0) continue;
+    if (--known->second.stores > 0 || known->second.is_set) continue;
     gone.push_back(std::move(known->second.tensor));
     tensors_.erase(known);
   }
+}
+
+Tensor TakenParams::set(std::string_view name, Tensor tensor) {
+  std::lock_guard lock(mutex_);
+  Taken& taken = tensors_[std::string(name)];
+  taken.is_set = true;
+  return std::exchange(taken.tensor, std::move(tensor));
 }
 
 Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,

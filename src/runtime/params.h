@@ -40,18 +40,23 @@ Status check_param(const Graph& graph, uint32_t node, const Tensor& tensor);
 // RLX_E_NOT_FOUND, with the names that it may have been.
 Status unknown_param(const Graph& graph, std::string_view name);
 
-// The tensors that a model took from its weights, each when it was first needed. What is put into the weights later
-// does not reach the model, so that its results do not depend on when it compiles for which device. Thread-safe.
+// The tensors that a model took from its weights, each when it was first needed, or that were set since. What is put
+// into the weights later does not reach the model, so that its results do not depend on when it compiles for which
+// device. Thread-safe.
 class TakenParams {
  public:
   // Tests false: there is none yet. The name is noted in `taken`, for `give_back`.
   Result<Tensor> take(const std::string& name, const Weights& weights, std::vector<std::string>& taken);
   void give_back(std::span<const std::string> taken);  // by a store that could not be made
+  // From now on a store begins with this tensor, whatever the weights hold. Returns the one that it replaces, which the
+  // caller releases without a lock.
+  Tensor set(std::string_view name, Tensor tensor);
 
  private:
   struct Taken {
     Tensor tensor;
-    size_t stores = 0;  // that are made with it
+    size_t stores = 0;    // that are made with it
+    bool is_set = false;  // not taken from the weights
   };
   std::mutex mutex_;
   std::unordered_map<std::string, Taken> tensors_;

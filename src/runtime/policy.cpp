@@ -5,6 +5,8 @@
 
 #include "base/check_size.h"
 #include "base/nearest.h"
+#include "compile/aliases.h"
+#include "compile/compile.h"
 #include "compile/options.h"
 #include "ops/attr_defs.h"
 
@@ -109,6 +111,8 @@ Status check_policy(const Policy& policy, const Env& env, const Graph& graph, st
     RLX_TRY(check_size("dims.", symbol, graph, open_ranks));
     RLX_TRY(rlx::check_size(symbol, size, graph.symbol_range(symbol)));
   }
+  bool has_outputs = !graph.outputs().empty();  // not if only the inputs of a run decide the graph
+  if (has_outputs) RLX_TRY(find_aliases(graph, options.alias));
   if (options.drop_weights)
     return Status(Code::kOption,
                   "weights.drop: a model keeps its weights, because it may compile again; rlx_compile can drop them")

@@ -97,6 +97,19 @@ Result<OnnxValue> Importer::sequence_input(const std::string& name, const Elemen
   return sequence;
 }
 
+// The value of the option value.<input>. Its sizes may be any where those of the input are open.
+static Status check_fits(const Tensor& value, const std::string& name, const ValueType& input) {
+  auto fits = [](int64_t size, const Dim& dim) { return !dim.is_literal() || dim.is(size); };
+  bool is_of_dtype = value.dtype() == input.dtype;
+  if (is_of_dtype && std::ranges::equal(value.dims(), input.dims, fits)) return {};
+  std::string got = type_text(value.dtype(), value.dims());
+  return Status(is_of_dtype ? Code::kShape : Code::kDtype,
+                format("ONNX model: the input '{}' is {}, the value that the options give it is {}", name, input, got))
+      .with("value", name)
+      .with("expected", text_of(input))
+      .with("got", got);
+}
+
 Result<OnnxValue> Importer::tensor_input(const std::string& name, TensorTypeProto type) {
   if (type.shape.empty()) {
     const int64_t* rank = options_.choices.find_rank(name);
@@ -118,9 +131,7 @@ Result<OnnxValue> Importer::tensor_input(const std::string& name, TensorTypeProt
   auto value = out_.graph.add_input(name, *dtype, dims);
   if (!value.ok()) return std::move(value).status().prefixed("ONNX model: ");
   if (const Tensor* constant = options_.choices.find_value(name)) {
-    if (constant->dtype() != *dtype || constant->rank() != dims.size())
-      return Status(Code::kShape, "ONNX model: the value of the input '" + name + "' is of another type")
-          .with("value", name);
+    RLX_TRY(check_fits(*constant, name, {*dtype, dims}));
     Tensor aligned = RLX_TRY(constant->aligned());
     return OnnxValue{.type = {*dtype, {constant->dims().begin(), constant->dims().end()}},
                      .tensor = std::move(aligned),

@@ -210,7 +210,7 @@ TEST_F(Capi, attrs_convert_and_keep_their_first_failure) {
 
 TEST_F(Capi, attrs_are_read_from_text) {
   rlx_attrs_t* attrs = reinterpret_cast<rlx_attrs_t*>(8);
-  OK(rlx_attrs_create("axis=-1 eps=1e-5 perm=[0,2,1] act=gelu", &attrs));
+  OK(rlx_attrs_create("axis=-1 eps=1e-5 perm=[0,2,1] act=gelu keep=true drop=false", &attrs));
   int64_t perm[3];
   size_t n;
   double eps;
@@ -221,6 +221,15 @@ TEST_F(Capi, attrs_are_read_from_text) {
   EXPECT_EQ(eps, 1e-5);
   OK(rlx_attrs_get_str(attrs, "act", &act));
   EXPECT_STREQ(act, "gelu");
+  int64_t keep = -1, drop = -1;
+  OK(rlx_attrs_get_i64s(attrs, "keep", &keep, 1, &n));
+  OK(rlx_attrs_get_i64s(attrs, "drop", &drop, 1, &n));
+  EXPECT_EQ(keep, 1);
+  EXPECT_EQ(drop, 0);
+  OK(rlx_attrs_get_f64s(attrs, "keep", &eps, 1, &n));
+  EXPECT_EQ(eps, 1);
+  EXPECT_EQ(words(rlx_attrs_get_i64s(attrs, "act", &keep, 1, &n)),
+            "RLX_E_OPTION: 'act' must be of kind i64s, not 'gelu'");
   rlx_attrs_release(attrs);
   for (const char* bad : {"axis", "axis=", "perm=[1,", "a=1 a=2", "=3"}) {
     rlx_status_t* status = rlx_attrs_create(bad, &attrs);
@@ -498,7 +507,7 @@ TEST_F(Capi, building_errors_name_op_and_cause) {
       {"RLX_E_DTYPE: any: input 'x' may not be f32 (takes bool); x is input 'x' f32[2,3]",
        [](Capi& t, rlx_value_t x) { return rlx_graph_reduce(t.graph, "any", x, nullptr, 0, 0); }},
       {"RLX_E_EXISTS: there is already an input or param 'x'", [](Capi& t, rlx_value_t) { return t.input("x", {1}); }},
-      {"RLX_E_DTYPE: 63 is not a dtype", [](Capi& t, rlx_value_t x) { return rlx_graph_cast(t.graph, x, 63); }},
+      {"RLX_E_DTYPE: cast: 63 is not a dtype", [](Capi& t, rlx_value_t x) { return rlx_graph_cast(t.graph, x, 63); }},
       {"RLX_E_SHAPE: param 'p': the dims [n] must be numbers",
        [](Capi& t, rlx_value_t) {
          int64_t n = rlx_graph_dim(t.graph, "n", 0, 0);

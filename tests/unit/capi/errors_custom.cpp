@@ -23,6 +23,21 @@ TEST_F(CustomOpTest, mistakes_in_a_definition) {
   EXPECT_EQ(refused([](rlx_op_def_t& def) { def.flags = 1; }), "RLX_E_VERSION: rlx_op_def_t: flags is 1, not 0");
   EXPECT_EQ(refused([](rlx_op_def_t& def) { def.struct_size = 8; }).substr(0, 45),
             "RLX_E_VERSION: rlx_op_def_t: struct_size is 8");
+  struct Future {
+    rlx_op_def_t known;
+    void* more[2];
+  };
+  Future future{definition("of the future", does), {nullptr, nullptr}};
+  future.known.struct_size = sizeof future;
+  OK(rlx_env_register_op(env, &future.known));
+  future.known.name = "of the far future";
+  future.more[1] = &future;
+  EXPECT_NE(words(rlx_env_register_op(env, &future.known)).find("RLX_E_VERSION: rlx_op_def_t: it uses members that"),
+            std::string::npos);
+  EXPECT_EQ(refused([](rlx_op_def_t& def) { def.struct_size = sizeof def - 1; }).substr(0, 46),
+            "RLX_E_VERSION: rlx_op_def_t: struct_size is 55");
+  EXPECT_EQ(refused([](rlx_op_def_t& def) { def.struct_size = 4097; }).substr(0, 48),
+            "RLX_E_VERSION: rlx_op_def_t: struct_size is 4097");
   rlx_env_t* other = nullptr;
   rlx_graph_t* theirs = nullptr;
   OK(rlx_env_create(nullptr, nullptr, &other));
@@ -134,6 +149,99 @@ TEST_F(CustomOpTest, an_output_has_only_sizes_of_the_graph) {
   op("custom name=it", {vector_input()});
   EXPECT_EQ(failure().substr(0, 84),
             "RLX_E_SHAPE: custom: 'it': output 0: elsewhere is not a size of this graph; input 0 ");
+}
+
+TEST_F(CustomOpTest, an_output_above_all_sizes_names_the_op) {
+  Behaviour does{[](rlx_opcall_t* call) -> int32_t {
+                   const int64_t huge = (int64_t{1} << 48) + 1;
+                   EXPECT_EQ(words(rlx_opcall_set_shape(call, 0, RLX_F32, &huge, 1)), "");
+                   return RLX_CB_OK;
+                 },
+                 scale};
+  ASSERT_EQ(add("it", does), "");
+  op("custom name=it", {vector_input()});
+  std::string says = "RLX_E_RANGE: custom: 'it': the result: the size 281474976710657 is above 2^48";
+  EXPECT_EQ(failure().substr(0, says.size()), says);
+}
+
+// An infer that answers otherwise from one of its calls on, as the global `fickle` says.
+struct Fickle {
+  int calls = 0, otherwise_from = 0;
+  int32_t (*otherwise)(rlx_opcall_t* call) = nullptr;
+};
+Fickle fickle;
+
+int32_t answer_fickly(rlx_opcall_t* call) {
+  return ++fickle.calls >= fickle.otherwise_from ? fickle.otherwise(call) : shape_of_input(call);
+}
+
+// infer is called when the op is added, when it is compiled, and when the compiled graph is verified.
+TEST_F(CustomOpTest, an_infer_that_changes_its_mind_is_blamed) {
+  struct Case {
+    int32_t (*otherwise)(rlx_opcall_t* call);
+    rlx_code_t code;
+    const char* says;
+  };
+  const Case cases[] = {
+      {[](rlx_opcall_t* call) -> int32_t {
+         int64_t n = 0;
+         (void)rlx_tensor_shape(rlx_opcall_tensor(call, RLX_INPUT, 0), &n, 1);
+         EXPECT_EQ(words(rlx_opcall_set_shape(call, 0, RLX_I32, &n, 1)), "");
+         return RLX_CB_OK;
+       },
+       RLX_E_CALLBACK, "'it': infer gave f32[n] first and then, for the same inputs, i32[n]"},
+      {[](rlx_opcall_t* call) -> int32_t {
+         EXPECT_EQ(words(rlx_opcall_set_shape(call, 1, RLX_F32, nullptr, 0)), "");
+         return shape_of_input(call);
+       },
+       RLX_E_CALLBACK, "'it': infer gave f32[n] first and then, for the same inputs, f32[n], f32[]"},
+      {[](rlx_opcall_t*) -> int32_t { return RLX_CB_OK; }, RLX_E_CALLBACK,
+       "'it': infer gave f32[n] first and then, for the same inputs, no outputs"},
+      {[](rlx_opcall_t* call) { return rlx_opcall_fail(call, RLX_E_INTERNAL, "no more"); }, RLX_E_INTERNAL,
+       "'it': infer: no more; for the same inputs it gave f32[n] before"},
+      {[](rlx_opcall_t*) -> int32_t { return RLX_CB_STOP; }, RLX_E_CANCELLED, "'it': infer: the host stopped it"},
+  };
+  Behaviour does{answer_fickly, scale};
+  ASSERT_EQ(add("it", does), "");
+  for (const char* text : {"custom name=it", "custom name=it effects=true"}) {
+    for (const Case& each : cases) {
+      for (int otherwise_from : {2, 3}) {
+        fickle = {0, otherwise_from, each.otherwise};
+        rlx_graph_t* fresh = nullptr;
+        OK(rlx_graph_create(env, "fresh", &fresh));
+        rlx_graph_release(std::exchange(graph, fresh));
+        rlx_graph_output(graph, "y", op(text, {vector_input()}));
+        ASSERT_EQ(failure(), "");
+        run(graph, {1, 2});
+        EXPECT_EQ(failed.find(rlx_code_name(each.code)), 0u) << failed;
+        EXPECT_NE(failed.find(each.says), failed.npos) << otherwise_from << ": " << failed;
+        EXPECT_EQ(failed.find("not a valid graph"), failed.npos) << failed;
+      }
+    }
+  }
+}
+
+// The blame is the callback's in a body too, which a verifier of its own checks.
+TEST_F(CustomOpTest, an_infer_that_changes_its_mind_in_a_body_is_blamed) {
+  Behaviour does{answer_fickly, scale};
+  ASSERT_EQ(add("it", does), "");
+  bool is_blamed_late = false;
+  for (int otherwise_from = 2; otherwise_from < 8; otherwise_from++) {
+    fickle = {0, otherwise_from, [](rlx_opcall_t* call) { return rlx_opcall_fail(call, RLX_E_SHAPE, "no more"); }};
+    rlx_graph_t* whole = read(
+        "graph (n in [0, 64]) { x = input f32[n]\n c = constant bool[] {true}\n"
+        "y = if(c, x) then=graph { a = input f32[n]\n b = custom(a) name=it\n output b } "
+        "else=graph { a = input f32[n]\n b = exp(a)\n output b }\n output y }");
+    if (!whole) {
+      EXPECT_EQ(failed.find("RLX_E_INTERNAL"), failed.npos) << failed;
+      continue;
+    }
+    run(whole, {1, 2});
+    EXPECT_EQ(failed.find("RLX_E_INTERNAL"), failed.npos) << otherwise_from << ": " << failed;
+    is_blamed_late |= failed.find("for the same inputs it gave f32[n] before") != failed.npos;
+    rlx_graph_release(whole);
+  }
+  EXPECT_TRUE(is_blamed_late);
 }
 
 TEST_F(CustomOpTest, a_run_that_fails_is_told_by_name) {

@@ -95,6 +95,24 @@ TEST(messages, dtypes) {
          u.input("x", {2}, 99);
          return kept(u);
        }},
+      {"makes a scalar of a number that is not a dtype",
+       RLX_E_DTYPE,
+       {nullptr, nullptr, nullptr, "99"},
+       {"constant: 99 is not a dtype"},
+       {},
+       [](User& u) {
+         rlx_graph_scalar(u.graph, 99, 1);
+         return kept(u);
+       }},
+      {"casts to a number that is not a dtype",
+       RLX_E_DTYPE,
+       {"cast", nullptr, nullptr, "99"},
+       {"cast: 99 is not a dtype"},
+       {},
+       [](User& u) {
+         rlx_graph_cast(u.graph, u.input("x", {2}), 99);
+         return kept(u);
+       }},
       {"reduces floats by any",
        RLX_E_DTYPE,
        {"any", nullptr, "bool", "f32"},
@@ -217,6 +235,37 @@ TEST(messages, sizes_of_inputs_and_tensors) {
        {},
        [](User& u) {
          u.input("x", {-1, 3});
+         return kept(u);
+       }},
+      {"reshapes to too many dims",
+       RLX_E_SHAPE,
+       {"reshape", nullptr, "rank 8 or less", "rank 9"},
+       {"reshape: rank 9 is above the limit of 8"},
+       {},
+       [](User& u) {
+         const std::vector<int64_t> ones(9, 1);
+         rlx_graph_reshape(u.graph, u.input("x", {1}), ones.data(), ones.size());
+         return kept(u);
+       }},
+      {"reshapes to a negative size",
+       RLX_E_SHAPE,
+       {"reshape", nullptr, "0 or more", "-5"},
+       {"reshape: the size -5 is negative", "input 'x' f32[2]"},
+       {},
+       [](User& u) {
+         const int64_t dim = -5;
+         rlx_graph_reshape(u.graph, u.input("x", {2}), &dim, 1);
+         return kept(u);
+       }},
+      {"makes a constant of too few bytes",
+       RLX_E_INVALID_ARGUMENT,
+       {nullptr, nullptr, "8", "4"},
+       {"constant: f32[2] has 8 bytes, not 4"},
+       {},
+       [](User& u) {
+         const int64_t two = 2;
+         const float one = 1;
+         rlx_graph_constant(u.graph, RLX_F32, &two, 1, &one, 4);
          return kept(u);
        }},
       {"makes a tensor of a negative size",

@@ -25,13 +25,25 @@ TEST(messages, options) {
        [](User& u) { return compiled(u, "batch=4"); }},
       {"leaves sizes open",
        RLX_E_SHAPE,
-       {nullptr, nullptr, "dims.n=512", nullptr},
+       {nullptr, "n", "dims.n=512", nullptr},
        {"'n'", "dims.n=512", "maximum", "a model needs neither"},
        {"<symbol>"},
        [](User& u) {
          u.small_graph(false);
          return u.compile(nullptr);
        }},
+      {"gives an option that is near no other",
+       RLX_E_OPTION,
+       {nullptr, "warp.speed", nullptr, nullptr},
+       {"unknown compile option 'warp.speed'", "rlx_schema(env, \"options.compile\") lists them"},
+       {"did you mean"},
+       [](User& u) { return compiled(u, "warp.speed=9"); }},
+      {"plans for a size that is not there",
+       RLX_E_OPTION,
+       {nullptr, "m", "n", nullptr},
+       {"dims.m: the graph has no size 'm', only n"},
+       {},
+       [](User& u) { return compiled(u, "dims.m=9"); }},
       {"misspells a pass to skip",
        RLX_E_OPTION,
        {nullptr, "fusse", nullptr, nullptr},
@@ -163,6 +175,24 @@ TEST(messages, devices_and_policies) {
        {"'buckets.n' is an empty list"},
        {},
        [](User& u) { return refused(u, "buckets.n=[]"); }},
+      {"gives a policy an option that is near no other",
+       RLX_E_OPTION,
+       {nullptr, "warp.speed", nullptr, nullptr},
+       {"unknown option 'warp.speed'", "chain, allow, deny, cache.capacity", "rlx_schema(env, \"options.compile\")"},
+       {"did you mean"},
+       [](User& u) { return refused(u, "warp.speed=9"); }},
+      {"lets slots share their memory that are not there",
+       RLX_E_NOT_FOUND,
+       {nullptr, "z", nullptr, nullptr},
+       {"io.alias: the graph has no input 'z', only x"},
+       {},
+       [](User& u) { return refused(u, "io.alias=[\"y=z\"]"); }},
+      {"lets slots share their memory that are written otherwise",
+       RLX_E_OPTION,
+       {nullptr, "y", nullptr, nullptr},
+       {"io.alias: 'y' is not 'output=input'"},
+       {},
+       [](User& u) { return refused(u, "io.alias=[y]"); }},
       {"misspells the size of buckets",
        RLX_E_OPTION,
        {nullptr, "m", "n", nullptr},
@@ -307,6 +337,18 @@ TEST(messages, slots_reports_and_keys) {
          rlx_exec_t* exec = u.exec();
          if (rlx_status_t* status = rlx_exec_link(exec, 0, 0)) return status;
          return rlx_exec_link(exec, 0, 0);
+       }},
+      {"binds one of two linked slots",
+       RLX_E_STATE,
+       {nullptr, "x", "both bound, or neither", "only the input bound"},
+       {"the output 'y' and the input 'x' are linked", "only the input is bound"},
+       {},
+       [](User& u) -> rlx_status_t* {
+         rlx_exec_t* exec = u.exec();
+         if (rlx_status_t* status = rlx_exec_link(exec, 0, 0)) return status;
+         if (rlx_status_t* status = rlx_exec_bind(exec, RLX_INPUT, 0, u.tensor({4, 3}))) return status;
+         if (rlx_status_t* status = rlx_exec_run(exec)) return status;
+         return rlx_exec_run(exec);
        }},
       {"asks a context for another report",
        RLX_E_NOT_FOUND,

@@ -198,6 +198,7 @@ TEST(onnx_images, a_crop_of_integers_is_extrapolated_by_an_integer) {
   EXPECT_EQ(Opened(maker).run({list({3, 5})}), "u8[3] 3 5 7");
 }
 
+// Before opset 11 there is no mode of rounding.
 TEST(onnx_images, an_old_image_shrinks_to_the_elements_that_come_next) {
   Maker maker(10);
   maker.input("x", 1, {"2", "4"}).f32("scales", {2}, {1.5f, 0.6f});
@@ -205,6 +206,7 @@ TEST(onnx_images, an_old_image_shrinks_to_the_elements_that_come_next) {
   EXPECT_EQ(Opened(maker).run({counting({2, 4})}), "f32[3,2] 0 2 0 2 4 6");
 }
 
+// The formula would move elements by a half along an axis that keeps its size.
 TEST(onnx_images, an_axis_that_keeps_its_size_is_left_alone) {
   for (bool by_sizes : {false, true}) {
     Maker maker(11);

@@ -181,6 +181,36 @@ TEST(text, bodies_say_of_sizes_what_is_not_known_around_them) {
   EXPECT_NE(print(top).find("then=graph (own in [2, 3], m in [0, 5]) {"), std::string::npos) << print(top);
 }
 
+// Each body stands within its node, and its lines further to the right.
+TEST(text, bodies_in_bodies_are_printed_within_each_other) {
+  Graph top("top"), middle("middle"), inner("inner");
+  ASSERT_TRUE(
+      inner.add_output("y", *inner.add(Op::kExp, std::array{*inner.add_input("x", DType::kF32, {3})}, {})).ok());
+  ASSERT_TRUE(middle.add_output("y", add_if(middle, *middle.add_input("x", DType::kF32, {3}), inner)).ok());
+  ASSERT_TRUE(top.add_output("y", add_if(top, *top.add_input("x", DType::kF32, {3}), middle)).ok());
+  expect_to_read_back(top);
+  const std::string inner_text = R"(graph "inner" {
+      x = input f32[3]
+      %1 = exp(x) -> f32[3]
+      output y = %1
+    })";
+  const std::string middle_text = R"(graph "middle" {
+    x = input f32[3]
+    %1 = constant bool[] {true}
+    %2 = if(%1, x) then=)" + inner_text +
+                                  " else=" + inner_text + R"( when=1 -> f32[3]
+    output y = %2
+  })";
+  EXPECT_EQ(print(top), R"(graph "top" {
+  x = input f32[3]
+  %1 = constant bool[] {true}
+  %2 = if(%1, x) then=)" + middle_text +
+                            " else=" + middle_text + R"( when=1 -> f32[3]
+  output y = %2
+}
+)");
+}
+
 // However much its guards prove, of each other and of the types that were found before they were known.
 TEST(text, guards_and_types_stay_as_they_are) {
   Graph graph;

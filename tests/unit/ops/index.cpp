@@ -174,6 +174,22 @@ TEST(dynamic_iota, two_of_them_have_two_sizes_and_a_rebuilt_node_keeps_its_own) 
   EXPECT_EQ(text_of(again.type(rebuilt)), text_of(graph.type(b)));
 }
 
+TEST(guard, a_broken_one_names_the_op_the_size_and_both_numbers) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = b.wrap(*graph.add_input("x", DType::kF64, {Dim::symbol("n")}));
+  Expr y = b.wrap(*graph.add_input("y", DType::kF64, {Dim::symbol("m")}));
+  ASSERT_TRUE(graph.add_output("sum", (x + y).value()).ok());
+  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, Dim::symbol("n") + 1, 3, "slice"}).ok());
+  ASSERT_TRUE(b.status().ok()) << b.status().message();
+  Status unequal = interpret(graph, std::array{f64s({2}, {1, 2}), f64s({1}, {1})}).status();
+  EXPECT_EQ(unequal.message(), "add: n = m does not hold: 2 and 1");
+  EXPECT_EQ(*unequal.detail("op"), "add");
+  Status above = interpret(graph, std::array{f64s({3}, {1, 2, 3}), f64s({3}, {1, 2, 3})}).status();
+  EXPECT_EQ(above.message(), "'n' may be at most 2: slice needs n + 1 <= 3; got 3");
+  EXPECT_EQ(*above.detail("value"), "n");
+}
+
 TEST(guard, an_equality_that_a_run_breaks_is_an_error) {
   Graph graph;
   Value a = *graph.add_input("a", DType::kF32, {Dim::symbol("m")}),

@@ -49,6 +49,14 @@ TEST(exec_alias, names_and_types_are_checked) {
   EXPECT_EQ(refusal(graph_with_slots(), {"positive=x"}), Code::kDtype);
 }
 
+TEST(exec_alias, names_may_have_an_equals_sign) {
+  Graph graph;
+  Builder b(graph);
+  output(b, "y=", exp(input(b, "x=x", {2})));
+  EXPECT_EQ(refusal(graph, {"y==x=x"}), Code::kOk);
+  EXPECT_EQ(refusal(graph, {"y=x"}), Code::kNotFound);
+}
+
 TEST(exec_alias, the_two_slots_are_one) {
   auto program = compiled(graph_with_slots(), {"next=state"});
   EXPECT_EQ((*program->report("passes")).find("missed\": \"it"), std::string::npos);
@@ -157,6 +165,29 @@ TEST(exec_alias, the_old_value_is_kept_for_all_who_read_it) {
       EXPECT_NE(report.find(why), std::string::npos) << why << report;
       EXPECT_NE(memory.find(why), std::string::npos) << why;
     }
+  }
+}
+
+TEST(exec_alias, many_pairs_in_any_order) {
+  constexpr int kPairs = 40;
+  Graph graph;
+  Builder b(graph);
+  std::vector<Expr> in;
+  for (int i = 0; i < kPairs; i++) in.push_back(input(b, format("x{}", i).c_str(), {4}));
+  for (int i = 0; i < kPairs; i++) output(b, format("y{}", i).c_str(), in[i] * static_cast<double>(i) + 1.0);
+  std::vector<std::string> pairs;
+  for (int i = 0; i < kPairs; i++) {
+    int slot = i * 7 % kPairs;
+    pairs.push_back(format("y{}=x{}", slot, slot));
+  }
+  auto program = compiled(graph, pairs);
+  auto exec = Exec::create(program).value();
+  for (uint32_t i = 0; i < kPairs; i++) write(*exec, i, {1, 2, 3, 4});
+  ASSERT_TRUE(exec->run().ok());
+  for (uint32_t i = 0; i < kPairs; i++) {
+    Tensor x = shown(*exec, SlotKind::kInput, i), y = shown(*exec, SlotKind::kOutput, i);
+    EXPECT_EQ(y.as<float>()[3], 4 * static_cast<float>(i) + 1);
+    EXPECT_EQ(x.as<float>()[3], y.as<float>()[3]) << i;
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Params are set while other threads run: every run sees one whole set, old or new, never a mixture.
+#include <barrier>
 #include <thread>
 
 #include "tests/unit/programs.h"
@@ -69,6 +70,35 @@ TEST(param_threads, programs_share_the_forms_of_one_weights_object) {
 }
 
 // The bits of what is computed of params depend on what chose the kernels: programs share only what is the same.
+// Each form is made without the lock, so several at once; all who ask for one get the same.
+TEST(param_threads, forms_are_made_at_once_and_kept_once) {
+  constexpr int kThreads = 4, kForms = 200;
+  Weights weights;
+  Tensor source = filled({4}, 1);
+  std::barrier together(kThreads);
+  auto form = [&](int number, bool waits) {
+    FormKey key{.packings = {std::to_string(number)}, .device = "test", .sources = {source.storage()}};
+    return weights.form(key, [&]() -> Result<Weights::Tensors> {
+      if (waits) together.arrive_and_wait();
+      return Weights::Tensors{filled({1}, static_cast<float>(number))};
+    });
+  };
+  std::vector<std::vector<const void*>> seen(kThreads);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; i++)
+    threads.emplace_back([&, i] {
+      for (int number = 0; number < kForms; number++) {
+        auto made = form(number, number == 0);
+        ASSERT_TRUE(made.ok()) << made.status().message();
+        EXPECT_EQ((*made)[0].as<float>()[0], static_cast<float>(number));
+        seen[i].push_back((*made)[0].data());
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& addresses : seen) EXPECT_EQ(addresses, seen[0]);
+  EXPECT_NE(weights.report("memory")->find("\"form_count\": 200"), std::string::npos) << *weights.report("memory");
+}
+
 TEST(param_threads, programs_of_other_grades_do_not_share_what_they_compute) {
   Graph graph;
   auto shared = std::make_shared<Weights>(), own = std::make_shared<Weights>();

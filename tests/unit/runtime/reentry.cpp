@@ -138,6 +138,43 @@ TEST(reentry, bytes_that_are_replaced_go_back_without_a_lock) {
 }
 
 // Many threads ask for plans, params and policies at once; every answer is that of some set of params.
+// A param that no program has yet.
+TEST(reentry, a_param_that_is_set_again_before_a_run_goes_back_without_a_lock) {
+  struct Lent {
+    std::shared_ptr<Model> model;
+    float value = 3;
+    int returned = 0;
+  } lent;
+  lent.model = *Model::create(env_with(1), scaled(), nullptr, {});
+  {
+    std::shared_ptr<std::byte> bytes(reinterpret_cast<std::byte*>(&lent.value), [&lent](std::byte*) {
+      lent.returned++;
+      EXPECT_TRUE(lent.model->set_param("w", noise({1}, 9)).ok());
+      Tensor x = noise({3});
+      EXPECT_TRUE(lent.model->run("", {}, {&x, 1}, {}, 1).ok());
+    });
+    Tensor tensor = *Tensor::adopt(DType::kF32, std::array<int64_t, 1>{1}, bytes, sizeof lent.value);
+    bytes.reset();
+    ASSERT_TRUE(lent.model->set_param("w", tensor).ok());
+  }
+  ASSERT_TRUE(lent.model->set_param("w", noise({1}, 4)).ok());
+  EXPECT_EQ(lent.returned, 1);
+}
+
+// Of a dtype that does not fit, say: what was set stands in its place wherever the model compiles.
+TEST(reentry, a_param_that_was_set_needs_no_weight) {
+  auto weights = std::make_shared<Weights>();
+  ASSERT_TRUE(weights->put("w", *Tensor::create(DType::kF64, std::array<int64_t, 1>{1})).ok());
+  auto model = *Model::create(env_with(1), scaled(), weights, {});
+  Tensor x = noise({3});
+  EXPECT_EQ(model->run("", {}, {&x, 1}, {}, 1).status().code(), Code::kDtype);
+  ASSERT_TRUE(model->set_param("w", noise({1}, 4)).ok());
+  for (const char* device : {"", "reference"}) {
+    auto ran = model->run(device, {}, {&x, 1}, {}, 1);
+    EXPECT_TRUE(ran.ok()) << ran.status().message();
+  }
+}
+
 TEST(reentry, many_threads_share_a_model) {
   auto env = env_with(2);
   auto model = *Model::create(env, scaled(), nullptr, {});
