@@ -76,10 +76,10 @@ TEST(param_threads, forms_are_made_at_once_and_kept_once) {
   Weights weights;
   Tensor source = filled({4}, 1);
   std::barrier together(kThreads);
-  auto form = [&](int number, bool waits) {
+  auto form = [&](int number) {
     FormKey key{.packings = {std::to_string(number)}, .device = "test", .sources = {source.storage()}};
     return weights.form(key, [&]() -> Result<Weights::Tensors> {
-      if (waits) together.arrive_and_wait();
+      together.arrive_and_wait();
       return Weights::Tensors{filled({1}, static_cast<float>(number))};
     });
   };
@@ -88,7 +88,7 @@ TEST(param_threads, forms_are_made_at_once_and_kept_once) {
   for (int i = 0; i < kThreads; i++)
     threads.emplace_back([&, i] {
       for (int number = 0; number < kForms; number++) {
-        auto made = form(number, number == 0);
+        auto made = form(number);
         ASSERT_TRUE(made.ok()) << made.status().message();
         EXPECT_EQ((*made)[0].as<float>()[0], static_cast<float>(number));
         seen[i].push_back((*made)[0].data());
