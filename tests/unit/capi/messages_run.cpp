@@ -35,7 +35,7 @@ TEST(messages, options) {
       {"gives an option that is near no other",
        RLX_E_OPTION,
        {nullptr, "warp.speed", nullptr, nullptr},
-       {"unknown compile option 'warp.speed'", "rlx_schema(env, \"options.compile\") lists them"},
+       {"unknown compile option 'warp.speed'", "rlx_schema lists them: \"options.compile\""},
        {"did you mean"},
        [](User& u) { return compiled(u, "warp.speed=9"); }},
       {"plans for a size that is not there",
