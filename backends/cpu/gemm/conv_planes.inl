@@ -115,9 +115,17 @@ inline void pick_taps(const ConvArgs& p, const ResidueAxis& y, const ResidueAxis
 
 // How many channels are summed at once: as many as the copy and the list of taps have room for.
 inline int64_t channels_at_once(const ConvArgs& p, int64_t taps, int64_t copied) {
-  int64_t most = kPlaneTaps / (taps > 0 ? taps : 1), room = kPlaneCopy / copied;
+  int64_t most = kPlaneTerms / (taps > 0 ? taps : 1), room = kPlaneCopy / copied;
   if (room < most) most = room;
   return most < 1 ? 1 : most < p.channels ? most : p.channels;
+}
+
+inline void sum_terms_of_planes(int64_t filters, PlaneSpan span, int64_t length, bool add) {
+  for (int64_t left = span.count; left > 0 || !add; left -= kPlaneTerms, add = true) {
+    span.count = left < kPlaneTerms ? left : kPlaneTerms;
+    sum_planes(filters, span, length, add);
+    span.taps += span.count, span.w += span.count * span.w_tap;
+  }
 }
 
 inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part, TapList& taps) {
@@ -162,7 +170,7 @@ inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part,
       if (is_dilated) pick_taps(p, of_y, of_x, weights, channels, now, picked);
       PlaneSpan span = is_dilated ? PlaneSpan{copy, picked, taps.at, terms, 1, now, sums, apart}
                                   : PlaneSpan{copy, weights, taps.at, terms, w_filter, w_tap, sums, apart};
-      sum_planes(now, span, length, c > 0);
+      sum_terms_of_planes(now, span, length, c > 0);
     }
     for (int64_t i = 0; i < now; ++i) {
       int64_t filter = group * p.filters + f + i;

@@ -33,7 +33,7 @@ inline PlaneShape int8_plane_shape(const ConvShape& p) {
 inline bool int8_conv_fits(const ConvShape& p) {
   for (const ConvAxis& axis : p.axes)
     if (axis.lhs_dilation != 1) return false;
-  return p.taps() > 0 && p.taps() <= kPlaneTaps && (p.places() == 0 || p.filters == 0 || int8_plane_shape(p).rows > 0);
+  return p.taps() > 0 && p.taps() <= kPlaneTerms && (p.places() == 0 || p.filters == 0 || int8_plane_shape(p).rows > 0);
 }
 
 // ---- the place of a part ----

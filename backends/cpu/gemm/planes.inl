@@ -5,8 +5,9 @@
 // row, with some unused elements between its rows.
 
 inline constexpr int64_t kPlaneCopy = 16384;  // elements of x, on the stack
-inline constexpr int64_t kPlaneTaps = 512;
-inline constexpr int64_t kPlaneSlack = 8;  // vectors that may be read or written after a long row
+inline constexpr int64_t kPlaneTaps = 2048;   // of a window
+inline constexpr int64_t kPlaneTerms = 512;   // that run in one accumulator
+inline constexpr int64_t kPlaneSlack = 8;     // vectors that may be read or written after a long row
 
 // The copy is [residue of y][residue of x][row][column], so that an output row is `width` from the next.
 struct PlaneShape {
