@@ -47,7 +47,7 @@ Status GraphCopy::declare_used() {
   for (const Guard& guard : from_.guards())
     for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, use);
   for (const auto& [name, range] : from_.symbols())
-    if (used.contains(name)) RLX_TRY(to_.declare_symbol(name, range));
+    if (used.contains(name) && !to_.has_symbol(name)) RLX_TRY(to_.declare_symbol(name, range));
   for (const Guard& guard : from_.guards()) RLX_TRY(to_.add_guard(guard));
   return {};
 }

@@ -24,8 +24,10 @@ class GraphCopy {
   std::vector<Value> mapped(std::span<const Value> values) const;
   Node mapped_node(uint32_t index) const;  // as it is, but on the copies of its inputs
 
-  Status declare();       // copies symbols, guards, and whether it is a graph of the prologue
-  Status declare_used();  // copies the guards, and the symbols that a node or guard names
+  Status declare();  // copies symbols, guards, and whether it is a graph of the prologue
+  // Copies the guards, and the symbols that a node or guard names. A symbol that is there keeps its range: a body's
+  // declaration is a guard of the graph around it.
+  Status declare_used();
   Status add_input(size_t input, std::string_view name);
   Status add_outputs();
 

@@ -35,6 +35,10 @@ BodySizes sizes_of(const Attrs& attrs, const Graph& body, const Plan& around, co
   std::unordered_set<std::string> own;
   for (std::string& symbol : own_symbols(attrs, body)) own.insert(std::move(symbol));
   BodySizes sizes{{}, upper};
+  // An upper size is that of the outermost symbol of its name.
+  std::erase_if(sizes.upper, [&](const auto& entry) {
+    return own.contains(entry.first) && around.symbol(entry.first) != Plan::kNoSymbol;
+  });
   for (const auto& [name, range] : body.symbols()) {
     uint32_t symbol = own.contains(name) ? Plan::kNoSymbol : around.symbol(name);
     sizes.symbols.push_back(symbol);

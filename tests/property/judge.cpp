@@ -321,6 +321,32 @@ TEST(judge, lets_a_device_take_what_is_not_normal_as_nothing) {
 }
 
 // How many numbers are distinct may depend on roundings: exp of these two is 1 in f32, or 1 and the number after it.
+// Where numbers below the normal ones are 0, the first output has an infinite count.
+TEST(judge, knows_the_noise_of_an_output_beside_one_that_does_not_run) {
+  auto graph = parse(R"(graph {
+    a = input f32[]
+    x = input f32[2,2]
+    least = constant f32[] {1e-38}
+    end = div(a, least)
+    beyond = constant f32[] {3.4028235e+38}
+    more = mul(beyond, a)
+    y = dynamic_range(more, end, beyond) max=4 symbol="k"
+    fill = constant f32[] {1e+09}
+    p = matmul(x, x)
+    z = mul(p, fill)
+    output z
+    output y
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  RandomGraph random = with_contents(1, *graph);
+  *random.runs[0][0].as<float>() = 0.5f;
+  std::copy_n(std::array{0.8f, 0.5f, 0.6f, -0.9609375f}.begin(), 4, random.runs[0][1].as<float>());
+  Results right = right_results(random);
+  float exact = *right[0].as<float>();
+  EXPECT_EQ(difference_with_first(random, exact * (1 + 0x1p-22f)), "");
+  EXPECT_NE(difference_with_first(random, exact * (1 + 0x1p-8f)), "");
+}
+
 TEST(judge, lets_rounding_decide_how_many_there_are) {
   auto graph = parse(
       "graph (n in [0, 4]) {\n x = input f32[4]\n e = exp(x)\n y, i, j, c = unique(e) symbol=\"n\"\n output c\n}");

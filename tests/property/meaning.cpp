@@ -370,6 +370,19 @@ Status Meaning::add_exact_runs() {
   return {};
 }
 
+// Of the oracle. If the graph does not run, each output by itself: one that does not run is as it was.
+Result<Results> Meaning::run_apart(const Graph& graph) const {
+  EvalOptions options{EvalMode::kOracle, Bounds::kClamp};
+  if (auto all = interpret(graph, inputs(), random_.params, options); all.ok()) return all;
+  Results results = runs_[0];
+  for (size_t i = 0; i < results.size(); i++) {
+    Graph alone = RLX_TRY(with_outputs(graph, {graph.outputs()[i]}, Leaves::kAll, Guards::kKept));
+    auto result = interpret(alone, inputs(), random_.params, options);
+    if (result.ok()) results[i] = (*result)[0];
+  }
+  return results;
+}
+
 // Noise may move an index that was computed, so these clamp. It may part values that `unique` finds equal: if a guard
 // on their number then fails, what decides sizes has none.
 Status Meaning::add_noisy_runs() {
@@ -378,7 +391,7 @@ Status Meaning::add_noisy_runs() {
   // A product of small numbers may fall below the normal ones inside an op, of which only the sum is seen here.
   for (double least : {kLeastNormal, 0x1p-100}) {
     Graph normal = RLX_TRY(with_flushed(primitives, least));
-    runs_.push_back(RLX_TRY(interpret(normal, inputs(), random_.params, {EvalMode::kOracle, Bounds::kClamp})));
+    runs_.push_back(RLX_TRY(run_apart(normal)));
   }
   auto noisy_run = [&](Noise noise) -> Result<Results> {
     Graph noisy = RLX_TRY(with_noise(primitives, noise, random));
@@ -387,7 +400,9 @@ Status Meaning::add_noisy_runs() {
   for (int i = 0; i < 40; i++) {
     bool rounds = i >= 10;
     auto results = noisy_run({.rounds = rounds, .keeps_sizes = false});
-    runs_.push_back(results.ok() ? std::move(*results) : RLX_TRY(noisy_run({.rounds = rounds, .keeps_sizes = true})));
+    if (!results.ok())
+      results = run_apart(RLX_TRY(with_noise(primitives, {.rounds = rounds, .keeps_sizes = true}, random)));
+    runs_.push_back(RLX_TRY(std::move(results)));
   }
   return {};
 }

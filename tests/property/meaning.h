@@ -39,6 +39,7 @@ class Meaning {
 
  private:
   Meaning(const RandomGraph& random, size_t run) : random_(random), run_(run) {}
+  Result<Results> run_apart(const Graph& graph) const;
   Status add_exact_runs();
   Status add_noisy_runs();
   void add_exceptions();

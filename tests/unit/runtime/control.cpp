@@ -265,6 +265,25 @@ TEST(control, an_empty_axis_is_padded_by_nothing) {
   }
 }
 
+// A branch that is known at compile asks of a size what it asks as a branch: the size of a run must be in the range of
+// the body, the upper size of a plan need not.
+TEST(control, a_known_branch_leaves_the_range_of_a_size_to_the_run) {
+  for (bool is_known : {false, true}) {
+    std::string body = "graph (s in [0, 4]) {\na = input f32[s]\nb = exp(a)\noutput b\n}",
+                text = "graph {\nx = input f32[s]\n";
+    text += is_known ? "p = constant bool[] {true}\n" : "p = input bool[]\n";
+    auto graph = parse(text + "y = if(p, x) then=" + body + " else=" + body + "\noutput y\n}");
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    auto program = Program::compile(env_with(1), *graph, nullptr, nullptr, {{"dims.s", int64_t{9}}});
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    for (int64_t size : {4, 5}) {
+      std::vector<Tensor> in{noise({size}), truth(true)};
+      if (is_known) in.pop_back();
+      EXPECT_EQ((*program)->run({}, in, {}, 1).ok(), size == 4) << is_known;
+    }
+  }
+}
+
 // Memory that nothing bounds is set aside when the sizes are known; their product may not fit into 64 bits.
 TEST(control, more_bytes_than_there_are_fail_the_run) {
   auto graph = parse(R"(graph (a, b) {

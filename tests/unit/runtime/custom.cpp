@@ -80,4 +80,64 @@ TEST(custom, a_call_keeps_the_precision_that_it_was_made_for) {
   EXPECT_NE((*program)->report("text")->find("host_call(%"), std::string::npos) << *(*program)->report("text");
 }
 
+// The sizes that bodies inside the body of an op find or carry are its own, even if the caller has a size of that name.
+static constexpr const char* kOwnNames = R"(graph (m) {
+  a = input f32[m]
+  limit = constant f32[] {100}
+  first = reduce(a) fn="max" axes=[0] keep_dims=false
+  q = lt(first, limit)
+  z = if(q, a) then=graph {
+    b = input f32[m]
+    at = nonzero(b) symbol="k"
+    one = cast(at) to=f32
+    index = reduce(one) fn="sum" axes=[0,1] keep_dims=false
+    c = add(b, index)
+    more = concat(c, c) axis=0
+    trips = constant i64[] {2}
+    left, d = while(trips, more) n_carry=2 cond=graph {
+      i = input i64[]
+      s = input f32[n]
+      zero = constant i64[] {0}
+      goes = gt(i, zero)
+      output goes
+    } body=graph {
+      i = input i64[]
+      s = input f32[n]
+      one = constant i64[] {1}
+      j = sub(i, one)
+      t = concat(s, s) axis=0
+      output j
+      output t
+    }
+    sum = reduce(d) fn="sum" axes=[0] keep_dims=false
+    e = add(c, sum)
+    output e
+  } else=graph {
+    b = input f32[m]
+    output b
+  }
+  output z
+})";
+
+TEST(custom, sizes_inside_a_body_have_names_of_their_own) {
+  auto body = parse(kOwnNames);
+  ASSERT_TRUE(body.ok()) << body.status().message();
+  auto ops = std::make_shared<CustomOps>();
+  CustomOp op{.name = "test.own", .body = std::make_shared<const Graph>(*std::move(body))};
+  ASSERT_TRUE(ops->add(std::make_shared<const CustomOp>(std::move(op))).ok());
+  for (const char* name : {"n", "k", "m"}) {
+    auto graph = parse("graph (" + std::string(name) + ") {\n" + format("x = input f32[{}]\n", name) +
+                           "y = custom(x) name=\"test.own\"\noutput y\n}",
+                       op_table(), ops);
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    auto program = Program::compile(env_with(1), *graph, nullptr, nullptr, {{format("dims.{}", name), int64_t{4}}});
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    Tensor x = *Tensor::create(DType::kF32, std::array<int64_t, 1>{3});
+    for (int i = 0; i < 3; i++) x.as<float>()[i] = static_cast<float>(i);  // nonzero at 1 and 2: 3 is added
+    auto got = (*program)->run({}, std::array{x}, {}, 1);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    for (int i = 0; i < 3; i++) EXPECT_EQ(on_host((*got)[0]).as<float>()[i], static_cast<float>(i + 3 + 8 * 12));
+  }
+}
+
 }  // namespace rlx
