@@ -156,7 +156,7 @@ Status infer_host_call(InferArgs& args) {
   }
   if (Status status = check_results(args); !status.ok()) return named(std::move(status));
   if (!before) {
-    free.answer = std::make_shared<const HostAnswer>(std::move(in), *std::move(types));
+    free.answer = std::make_shared<const HostAnswer>(HostAnswer{std::move(in), *std::move(types)});
     keep(args, std::move(free));
   }
   return {};
