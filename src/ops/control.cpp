@@ -277,8 +277,9 @@ class LoopTypes {
         RLX_TRY(check_steady(i, got.dims[axis]));
         continue;
       }
-      Interval first = args_.graph.declared_range(before.dims[axis]), inside = body_.declared_range(formal.dims[axis]);
-      after.dims[axis] = RLX_TRY(names_.next({std::min(first.lo, inside.lo), inside.hi}));
+      // No trip leaves the first size, which need not be in the range that the body declares.
+      Interval first = args_.graph.declared_range(before.dims[axis]), last = body_.declared_range(got.dims[axis]);
+      after.dims[axis] = RLX_TRY(names_.next({std::min(first.lo, last.lo), std::max(first.hi, last.hi)}));
     }
     return after;
   }

@@ -34,11 +34,11 @@ struct BodySizes {
 BodySizes sizes_of(const Attrs& attrs, const Graph& body, const Plan& around, const UpperSizes& upper) {
   std::unordered_set<std::string> own;
   for (std::string& symbol : own_symbols(attrs, body)) own.insert(std::move(symbol));
-  BodySizes sizes{{}, upper};
-  // An upper size is that of the outermost symbol of its name.
-  std::erase_if(sizes.upper, [&](const auto& entry) {
-    return own.contains(entry.first) && around.symbol(entry.first) != Plan::kNoSymbol;
-  });
+  BodySizes sizes;
+  // An upper size is that of the outermost symbol of its name. So one that the plan around has is handed on to a body
+  // as the size of that symbol, if the body has it, and to none inside that body.
+  for (const auto& entry : upper)
+    if (around.symbol(entry.first) == Plan::kNoSymbol) sizes.upper.push_back(entry);
   for (const auto& [name, range] : body.symbols()) {
     uint32_t symbol = own.contains(name) ? Plan::kNoSymbol : around.symbol(name);
     sizes.symbols.push_back(symbol);

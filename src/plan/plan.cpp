@@ -6,6 +6,7 @@
 
 #include "base/check_size.h"
 #include "plan/buffers.h"
+#include "plan/early_guards.h"
 #include "plan/in_place.h"
 #include "plan/size_table.h"
 #include "plan/steps.h"
@@ -105,6 +106,7 @@ static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, cons
   share_buffers(*plan, requested);
   steps.place();
   note_readers_of_symbols(*plan);
+  plan->early_guards = early_guards(*plan);
   return std::shared_ptr<const Plan>(std::move(plan));
 }
 

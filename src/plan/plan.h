@@ -211,6 +211,7 @@ struct Plan {
   std::vector<Control> controls;       // in the order of their steps
   bool is_body = false;                // its slots move from trip to trip
   std::vector<uint32_t> given_guards;  // of the graph: those that can be checked before the run
+  std::vector<Guard> early_guards;     // that follow from the others, and can be checked before the run
   int64_t arena_bytes = 0, sized_bytes = 0;
 
   uint32_t symbol(std::string_view name) const;  // or kNoSymbol

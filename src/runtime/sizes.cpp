@@ -65,6 +65,15 @@ Status check_guards(const Plan& plan, std::span<const uint32_t> guards, const st
   return {};
 }
 
+// An early guard without a value is left to the guards from which it follows.
+Status check_given_guards(const Plan& plan, const std::vector<bool>& found, const SymbolLookup& lookup) {
+  RLX_TRY(check_guards(plan, plan.given_guards, found, lookup));
+  for (const Guard& guard : plan.early_guards)
+    if (evaluate(guard.a, lookup).ok() && evaluate(guard.b, lookup).ok())
+      RLX_TRY(check_guard(plan.graph(), guard, lookup));
+  return {};
+}
+
 // The value of an entry of the size table. One that divides by a size which the run has yet to find has none yet: it is
 // 0 until then.
 Result<int64_t> entry(const Plan& plan, SizeId id, const std::vector<bool>& found, const SymbolLookup& lookup) {
@@ -125,7 +134,7 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
       return wrong;
     }
   for (size_t i = 0; i < next.size(); i++) RLX_TRY(of_sizes(check_range(plan.symbols[i], next[i])));
-  RLX_TRY(of_sizes(check_guards(plan, plan.given_guards, found_, lookup)));
+  RLX_TRY(of_sizes(check_given_guards(plan, found_, lookup)));
   return of_sizes(evaluate_table(plan));
 }
 
@@ -141,7 +150,7 @@ Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {
   SymbolsOf by_name{plan};
   KnownSizes known{by_name, next_symbols_};
   RLX_TRY(choose(plan, std::cref(known)));
-  RLX_TRY(of_found_sizes(check_guards(plan, plan.given_guards, found_, std::cref(known))));
+  RLX_TRY(of_found_sizes(check_given_guards(plan, found_, std::cref(known))));
   return evaluate_table(plan);
 }
 

@@ -284,6 +284,37 @@ TEST(control, a_known_branch_leaves_the_range_of_a_size_to_the_run) {
   }
 }
 
+// A step may rely on it long before the size that both equal is found: it would read beyond the end of z.
+TEST(control, sizes_that_equal_one_which_is_found_are_compared_before_the_run) {
+  for (const char* size : {"k", "2*k", "k + j"}) {
+    std::string text = "graph (n, m, k in [0, 4], j in [0, 4]) {\n";
+    for (const char* other : {"n", "m"}) text += format("guard {} = {}\n", size, other);
+    text += R"(
+      x = input f32[n]
+      z = input f32[m]
+      p = input bool[4]
+      y = add(x, z)
+      a = nonzero(p) symbol="k"
+      b = nonzero(p) symbol="j"
+      output y
+      output a
+      output b
+    })";
+    auto graph = parse(text);
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    NamedAttrs options{{"dims.n", int64_t{9}}, {"dims.m", int64_t{9}}};
+    auto program = Program::compile(env_with(1), *graph, nullptr, nullptr, options);
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    for (int64_t other : {4, 3}) {
+      std::vector<Tensor> in{noise({4}), noise({other}), *Tensor::create(DType::kBool, std::array<int64_t, 1>{4})};
+      for (int i = 0; i < 4; i++) in[2].as<uint8_t>()[i] = i < 2 || size == std::string_view("k");
+      Status status = (*program)->run({}, in, {}, 3).status();
+      EXPECT_EQ(status.ok(), other == 4) << size << ": " << status.message();
+      EXPECT_EQ(status.message().find("n = m") != std::string_view::npos, other != 4) << status.message();
+    }
+  }
+}
+
 // Memory that nothing bounds is set aside when the sizes are known; their product may not fit into 64 bits.
 TEST(control, more_bytes_than_there_are_fail_the_run) {
   auto graph = parse(R"(graph (a, b) {
