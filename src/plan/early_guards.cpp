@@ -71,7 +71,8 @@ class Elimination {
     bool is_known = fact.relation == Guard::kEqual ? fact.difference.is(0) : graph.range(fact.difference).lo >= 0;
     if (is_known) return;
     Guard guard{fact.relation, 0, 0, fact.where, true};
-    if (fact.difference.is_literal()) guard.b = fact.difference;
+    if (fact.difference.is_literal())
+      guard.b = fact.difference;
     else
       for (const Term& term : fact.difference.polynomial()->terms)
         (term.coefficient > 0 ? guard.b : guard.a) += Dim::from({{{std::abs(term.coefficient), term.atoms}}});
@@ -119,9 +120,8 @@ class Elimination {
     Naming it = naming(difference, symbol);
     if (coefficient == 1) {
       Dim solution = Dim::symbol(symbol) - zero;
-      return substitute(difference, [&](std::string_view name) {
-        return name == symbol ? std::optional(solution) : std::nullopt;
-      });
+      return substitute(difference,
+                        [&](std::string_view name) { return name == symbol ? std::optional(solution) : std::nullopt; });
     }
     int64_t shared = std::gcd(coefficient, it.coefficient), of_zero = it.coefficient / shared;
     coefficient /= shared;
