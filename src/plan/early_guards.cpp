@@ -32,7 +32,13 @@ Naming naming(const Dim& dim, std::string_view symbol) {
 class Elimination {
  public:
   explicit Elimination(const Plan& plan) : plan_(plan) {
-    for (const Guard& guard : plan.graph().guards()) add({guard.relation, guard.b - guard.a, guard.where});
+    const Graph& graph = plan.graph();
+    for (const Guard& guard : graph.guards()) {
+      Dim difference = guard.b - guard.a;
+      if (plan.known_at(difference) == PlanSymbol::kGiven) continue;
+      bool is_equation = graph.implies(Guard::kEqual, guard.a, guard.b);  // a <= b where b <= a is another guard
+      add({is_equation ? Guard::kEqual : guard.relation, std::move(difference), guard.where});
+    }
     limit_ = 4 * facts_.size() + 64;
   }
 
