@@ -32,7 +32,13 @@ Naming naming(const Dim& dim, std::string_view symbol) {
 class Elimination {
  public:
   explicit Elimination(const Plan& plan) : plan_(plan) {
-    for (const Guard& guard : plan.graph().guards()) add({guard.relation, guard.b - guard.a, guard.where});
+    const Graph& graph = plan.graph();
+    for (const Guard& guard : graph.guards()) {
+      Dim difference = guard.b - guard.a;
+      if (plan.known_at(difference) == PlanSymbol::kGiven) continue;
+      bool is_equation = graph.implies(Guard::kEqual, guard.a, guard.b);  // a <= b where b <= a is another guard
+      add({is_equation ? Guard::kEqual : guard.relation, std::move(difference), guard.where});
+    }
     limit_ = 4 * facts_.size() + 64;
   }
 
@@ -71,7 +77,8 @@ class Elimination {
     bool is_known = fact.relation == Guard::kEqual ? fact.difference.is(0) : graph.range(fact.difference).lo >= 0;
     if (is_known) return;
     Guard guard{fact.relation, 0, 0, fact.where, true};
-    if (fact.difference.is_literal()) guard.b = fact.difference;
+    if (fact.difference.is_literal())
+      guard.b = fact.difference;
     else
       for (const Term& term : fact.difference.polynomial()->terms)
         (term.coefficient > 0 ? guard.b : guard.a) += Dim::from({{{std::abs(term.coefficient), term.atoms}}});
@@ -119,9 +126,8 @@ class Elimination {
     Naming it = naming(difference, symbol);
     if (coefficient == 1) {
       Dim solution = Dim::symbol(symbol) - zero;
-      return substitute(difference, [&](std::string_view name) {
-        return name == symbol ? std::optional(solution) : std::nullopt;
-      });
+      return substitute(difference,
+                        [&](std::string_view name) { return name == symbol ? std::optional(solution) : std::nullopt; });
     }
     int64_t shared = std::gcd(coefficient, it.coefficient), of_zero = it.coefficient / shared;
     coefficient /= shared;
