@@ -77,11 +77,12 @@ class Elimination {
     bool is_known = fact.relation == Guard::kEqual ? fact.difference.is(0) : graph.range(fact.difference).lo >= 0;
     if (is_known) return;
     Guard guard{fact.relation, 0, 0, fact.where, true};
-    if (fact.difference.is_literal())
+    if (fact.difference.is_literal()) {
       guard.b = fact.difference;
-    else
+    } else {
       for (const Term& term : fact.difference.polynomial()->terms)
         (term.coefficient > 0 ? guard.b : guard.a) += Dim::from({{{std::abs(term.coefficient), term.atoms}}});
+    }
     early_.push_back(std::move(guard));
   }
 

@@ -20,7 +20,8 @@ std::span<const AttrDef> policy_options() {
       option(strs("chain", {}), "the devices to try in turn"),
       option(strs("allow", {}), "the only devices to use; none: all"),
       option(strs("deny", {}), "the devices not to use"),
-      option(within(i64("cache.capacity", int64_t{Policy().capacity}), 1), "the most plans that are kept for a device"),
+      option(within(i64("cache.capacity", static_cast<int64_t>(Policy().capacity)), 1),
+             "the most plans that are kept for a device"),
       option(within(opt_i64s("buckets.<symbol>"), 0), "the sizes to plan for: a list, or pow2 for powers of two"),
   };
   return kOptions;

@@ -95,7 +95,9 @@ TEST(open_outputs, stay_while_a_run_writes_elsewhere) {
   ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, elsewhere).ok());
   ASSERT_TRUE(bind(*exec, 1, list({5, 6})).ok());
   for (bool is_frozen : {false, true}) {
-    if (is_frozen) ASSERT_TRUE(first.frozen().ok());
+    if (is_frozen) {
+      ASSERT_TRUE(first.frozen().ok());
+    }
     ASSERT_TRUE(exec->run().ok());
     EXPECT_EQ(elsewhere.as<int64_t>()[0], 5);
     EXPECT_EQ(on_host(first).as<int64_t>()[0], 7);
