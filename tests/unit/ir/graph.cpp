@@ -52,6 +52,21 @@ TEST(graph, nan_is_in_no_range) {
   EXPECT_TRUE(graph.add(Op::kLeakyRelu, std::array{x}, {{"alpha", std::numeric_limits<double>::quiet_NaN()}}).ok());
 }
 
+// Sizes that differ by 0 at least: the larger is the same one wherever it stands.
+TEST(graph, of_two_sizes_the_larger_is_the_one_that_is_never_smaller) {
+  Graph graph;
+  ASSERT_TRUE(graph.declare_symbol("k", {1, 10}).ok());
+  Dim k = Dim::symbol("k"), rest = k - 1;
+  for (const auto& [larger, smaller] : {std::pair{max(0, rest), min(0, rest)}, {max(rest, 0), min(rest, 0)}}) {
+    EXPECT_TRUE(graph.implies(Guard::kEqual, larger, rest));
+    EXPECT_FALSE(graph.implies(Guard::kEqual, larger, 0));
+    EXPECT_TRUE(graph.implies(Guard::kEqual, smaller, 0));
+    EXPECT_FALSE(graph.implies(Guard::kEqual, smaller, rest));
+    EXPECT_TRUE(graph.resolved(larger) == rest);
+    EXPECT_TRUE(graph.resolved(smaller) == 0);
+  }
+}
+
 // Once n <= m is known, max(n, m) is m; what was said of it before still holds.
 TEST(graph, a_guard_holds_for_dims_as_they_were_written) {
   Graph graph;
