@@ -156,9 +156,9 @@ void decide_sizes(std::span<const GivenDims> given, std::span<const int64_t> req
   solve_all(given, index_of, sizes);
 }
 
-Status check_given(const GivenDims& input, const SymbolLookup& lookup) {
+Status check_given(const GivenDims& input, const SymbolLookup& sizes) {
   for (size_t i = 0; i < input.dims.size(); i++)
-    RLX_TRY(check_given(input, i, RLX_TRY(evaluate(input.type->dims[i], lookup))));
+    RLX_TRY(check_given(input, i, RLX_TRY(evaluate(input.type->dims[i], sizes))));
   return {};
 }
 
