@@ -77,17 +77,13 @@ const std::vector<OptionRow>& rows() {
   return kRows;
 }
 
-// A name such as "dims.<symbol>" is a family: "dims." is its stem, which a symbol or an op completes.
-std::string_view stem_of(const OptionRow& row) {
-  return row.def.name.substr(0, row.def.name.find('<'));
-}
 bool is_family(const OptionRow& row) {
-  return stem_of(row) != row.def.name;
+  return stem_of(row.def.name) != row.def.name;
 }
 
 const OptionRow* find_row(std::string_view key) {
   for (const OptionRow& row : rows())
-    if (is_family(row) ? key.starts_with(stem_of(row)) : key == row.def.name) return &row;
+    if (is_family(row) ? key.starts_with(stem_of(row.def.name)) : key == row.def.name) return &row;
   return nullptr;
 }
 
@@ -100,7 +96,7 @@ std::vector<std::string> with_rest_of(std::string_view key, std::span<const std:
     names.emplace_back(name);
     if (name.ends_with('.')) names.back() += rest;
   };
-  for (const OptionRow& row : rows()) add(stem_of(row));
+  for (const OptionRow& row : rows()) add(stem_of(row.def.name));
   std::for_each(others.begin(), others.end(), add);
   return names;
 }
@@ -152,7 +148,7 @@ Result<CompileOptions> parse_compile_options(const NamedAttrs& given, std::span<
     if (!row) return unknown_option(key, given_value, others);
     if (!known.insert(key).second)
       return Status(Code::kOption, "the option '" + key + "' is given twice").with("value", key);
-    std::string_view rest = is_family(*row) ? std::string_view(key).substr(stem_of(*row).size()) : key;
+    std::string_view rest = is_family(*row) ? std::string_view(key).substr(stem_of(row->def.name).size()) : key;
     if (row->def.name == "dispatch.<op>" && !op_table().find(rest))
       return Status(Code::kOption, "the option '" + key + "' names no op" + op_table().suggestion(rest))
           .with("value", key);
@@ -164,6 +160,10 @@ Result<CompileOptions> parse_compile_options(const NamedAttrs& given, std::span<
   RLX_TRY(check_pass_names("passes.skip", options.skip));
   RLX_TRY(check_pass_names("passes.expect", options.expect));
   return options;
+}
+
+std::string_view stem_of(std::string_view option) {
+  return option.substr(0, option.find('<'));
 }
 
 std::vector<AttrDef> compile_options() {

@@ -33,5 +33,7 @@ struct CompileOptions {
 // in '.' is a family: "dims." stands for "dims.n".
 Result<CompileOptions> parse_compile_options(const NamedAttrs& given, std::span<const std::string_view> others = {});
 std::vector<AttrDef> compile_options();
+// Of a family, such as "dims.<symbol>", the part before what completes it: "dims."; else the whole name.
+std::string_view stem_of(std::string_view option);
 
 }  // namespace rlx

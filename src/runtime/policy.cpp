@@ -71,7 +71,7 @@ Result<Policy> parse_policy(const NamedAttrs& given, std::span<const std::string
     }
   }
   std::vector<std::string_view> beside;
-  for (const AttrDef& def : policy_options()) beside.push_back(def.name.substr(0, def.name.find('<')));
+  for (const AttrDef& def : policy_options()) beside.push_back(stem_of(def.name));
   beside.insert(beside.end(), others.begin(), others.end());
   RLX_TRY(parse_compile_options(policy.options, beside));
   return policy;
