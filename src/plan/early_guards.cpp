@@ -1,152 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/early_guards.h"
 
-#include <cstdlib>
-#include <numeric>
-#include <unordered_map>
+#include <algorithm>
+#include <set>
+
+#include "ir/normal.h"
 
 namespace rlx {
 
 namespace {
 
-// How a dim names a symbol.
-struct Naming {
-  int64_t coefficient = 0;  // of the term that is the symbol alone
-  bool is_elsewhere = false;
+// When the run knows a size: before all steps, or before one of them.
+struct Later {
+  bool operator()(uint32_t a, uint32_t b) const { return a != b && PlanSymbol::later(a, b) == b; }
 };
 
-Naming naming(const Dim& dim, std::string_view symbol) {
-  Naming found;
-  if (dim.is_literal()) return found;
-  for (const Term& term : dim.polynomial()->terms) {
-    bool is_alone = term.atoms.size() == 1 && term.atoms[0]->kind == Atom::kSymbol;
-    if (is_alone && term.atoms[0]->name == symbol)
-      found.coefficient = term.coefficient;
-    else if (!is_alone)
-      visit_symbols(Dim::from({{term}}), [&](const std::string& name) { found.is_elsewhere |= name == symbol; });
-  }
-  return found;
-}
-
-// Eliminates the sizes that the run finds, one after the other.
-class Elimination {
+class EarlyGuards {
  public:
-  explicit Elimination(const Plan& plan) : plan_(plan) {
-    const Graph& graph = plan.graph();
-    for (const Guard& guard : graph.guards()) {
-      Dim difference = guard.b - guard.a;
-      if (plan.known_at(difference) == PlanSymbol::kGiven) continue;
-      bool is_equation = graph.implies(Guard::kEqual, guard.a, guard.b);  // a <= b where b <= a is another guard
-      add({is_equation ? Guard::kEqual : guard.relation, std::move(difference), guard.where});
-    }
-    limit_ = 4 * facts_.size() + 64;
+  explicit EarlyGuards(const Plan& plan) : plan_(plan), scope_(plan.graph().name(), &plan.graph().table()) {
+    scope_.set_customs(plan.graph().customs());
+    if (plan.graph().is_prologue()) scope_.set_prologue();
   }
 
-  std::vector<Guard> run() {
-    if (facts_.empty()) return {};
-    for (const PlanSymbol& symbol : plan_.symbols)
-      if (symbol.is_fresh()) eliminate(symbol);
-    return std::move(early_);
+  std::vector<Guard> find() {
+    std::set<uint32_t, Later> times = {PlanSymbol::kGiven};
+    for (const PlanSymbol& symbol : plan_.symbols) times.insert(symbol.made_by);
+    if (times.size() == 1) return {};
+    for (const auto& [name, range] : plan_.graph().symbols())
+      if (!scope_.declare_symbol(name, range).ok()) return {};
+    note_times();
+    times.erase(std::prev(times.end()));  // then all guards have been checked
+    for (uint32_t time : times) {
+      for (const Guard& guard : plan_.graph().guards())
+        if (known_at(guard) == time && !scope_.add_guard(guard).ok()) return std::move(found_);
+      for (uint32_t node = 0; node < plan_.graph().nodes().size(); node++)
+        if (time_of_[node] == time && names_size_[node]) infer(plan_.graph().node(node));
+    }
+    return std::move(found_);
   }
 
  private:
-  struct Fact {
-    Guard::Relation relation;
-    Dim difference;  // is 0, or is not negative
-    std::string where;
-    bool is_gone = false;
-  };
-
-  // Keeps a fact that names sizes which the run finds. One that names only others is a result, if it comes of those.
-  void add(Fact fact, bool is_result = false) {
-    constexpr int64_t kMaxParts = 64;
-    bool is_pending = plan_.known_at(fact.difference) != PlanSymbol::kGiven;
-    if (fact.difference.parts() > kMaxParts) return;
-    if (!is_pending && is_result) add_early(fact);
-    if (!is_pending) return;
-    auto index = static_cast<uint32_t>(facts_.size());
-    visit_symbols(fact.difference, [&](const std::string& name) {
-      std::vector<uint32_t>& list = naming_[name];
-      if (list.empty() || list.back() != index) list.push_back(index);
-    });
-    facts_.push_back(std::move(fact));
+  uint32_t known_at(const Guard& guard) const {
+    return PlanSymbol::later(plan_.known_at(guard.a), plan_.known_at(guard.b));
   }
 
-  void add_early(const Fact& fact) {
+  // A node may run once the sizes that it names are known, but for those that it finds itself.
+  void note_times() {
     const Graph& graph = plan_.graph();
-    bool is_known = fact.relation == Guard::kEqual ? fact.difference.is(0) : graph.range(fact.difference).lo >= 0;
-    if (is_known) return;
-    Guard guard{fact.relation, 0, 0, fact.where, true};
-    if (fact.difference.is_literal()) {
-      guard.b = fact.difference;
-    } else {
-      for (const Term& term : fact.difference.polynomial()->terms)
-        (term.coefficient > 0 ? guard.b : guard.a) += Dim::from({{{std::abs(term.coefficient), term.atoms}}});
+    time_of_.assign(graph.nodes().size(), PlanSymbol::kGiven);
+    names_size_.assign(graph.nodes().size(), false);
+    for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+      const Node& node = graph.node(i);
+      std::set<std::string> own;
+      visit_decided_sizes(node, [&](const std::string& symbol, bool) { own.insert(symbol); });
+      auto note = [&](const std::string& name) {
+        names_size_[i] = true;
+        if (!own.contains(name)) time_of_[i] = PlanSymbol::later(time_of_[i], plan_.known_at(Dim::symbol(name)));
+      };
+      visit_symbols(node, note);
+      for (Value value : node.in)
+        if (present(value))
+          for (const Dim& dim : graph.type(value).dims) visit_symbols(dim, note);
     }
-    early_.push_back(std::move(guard));
   }
 
-  // The equation that is solved for the symbol.
-  Fact* equation_for(const std::string& symbol) {
-    Fact* found = nullptr;
-    for (uint32_t index : naming_[symbol]) {
-      Fact& fact = facts_[index];
-      Naming it = naming(fact.difference, symbol);
-      if (fact.is_gone || fact.relation != Guard::kEqual || it.coefficient == 0 || it.is_elsewhere) continue;
-      if (std::abs(it.coefficient) == 1) return &fact;
-      if (!found) found = &fact;
-    }
-    return found;
+  // The host answers for its own ops: their kernels see all sizes.
+  void infer(const Node& node) {
+    const OpInfo& info = plan_.graph().info(node);
+    if (info.is(kOnHost)) return;
+    size_t known = scope_.guards().size();
+    Node again{node.op, node.in, node.attrs, {}, node.name};
+    if (infer_node(scope_, info, input_types(plan_.graph(), info, node.in), again).ok())
+      for (size_t i = 0; i < node.out.size(); i++) require_same(again.out[i].dims, node.out[i].dims, again);
+    for (size_t i = known; i < scope_.guards().size(); i++) keep(scope_.guards()[i]);
   }
 
-  void eliminate(const PlanSymbol& symbol) {
-    Fact* equation = equation_for(symbol.name);
-    if (!equation || facts_.size() > limit_) return;
-    equation->is_gone = true;
-    Dim zero = equation->difference, size = Dim::symbol(symbol.name);
-    int64_t coefficient = naming(zero, symbol.name).coefficient;
-    if (coefficient < 0) zero = Dim(-1) * zero, coefficient = -coefficient;
-    auto replaced = [&](const Fact& fact) {
-      add({fact.relation, without(fact.difference, symbol.name, zero, coefficient), fact.where}, true);
-    };
-    std::string where = equation->where;
-    std::vector<uint32_t> reading = naming_[symbol.name];
-    for (uint32_t index : reading) {
-      if (facts_[index].is_gone) continue;
-      facts_[index].is_gone = true;
-      replaced(Fact(facts_[index]));
-    }
-    replaced({Guard::kLessEqual, size - symbol.range.lo, where});
-    if (symbol.range.hi < Interval::kUnbounded) replaced({Guard::kLessEqual, symbol.range.hi - size, where});
+  // A stored type may be simpler, by what guards prove.
+  void require_same(std::span<const Dim> inferred, std::span<const Dim> stored, const Node& node) {
+    for (size_t i = 0; i < std::min(inferred.size(), stored.size()); i++)
+      (void)scope_.add_guard({Guard::kEqual, inferred[i], stored[i], std::string(scope_.info(node).name), true});
   }
 
-  // A multiple of the difference from which the symbol is gone, where that can be; else the difference. The coefficient
-  // of the symbol in `zero` is positive.
-  static Dim without(const Dim& difference, const std::string& symbol, const Dim& zero, int64_t coefficient) {
-    constexpr int64_t kMost = 4096;
-    Naming it = naming(difference, symbol);
-    if (coefficient == 1) {
-      Dim solution = Dim::symbol(symbol) - zero;
-      return substitute(difference,
-                        [&](std::string_view name) { return name == symbol ? std::optional(solution) : std::nullopt; });
-    }
-    int64_t shared = std::gcd(coefficient, it.coefficient), of_zero = it.coefficient / shared;
-    coefficient /= shared;
-    if (it.is_elsewhere || coefficient > kMost || std::abs(of_zero) > kMost) return difference;
-    return Dim(coefficient) * difference - Dim(of_zero) * zero;
+  void keep(const Guard& guard) {
+    if (plan_.graph().implies(guard.relation, guard.a, guard.b)) found_.push_back(guard);
   }
 
   const Plan& plan_;
-  std::vector<Fact> facts_;
-  std::unordered_map<std::string, std::vector<uint32_t>> naming_;  // by symbol
-  size_t limit_ = 0;
-  std::vector<Guard> early_;
+  Graph scope_;                    // symbols, and the guards that are known by now
+  std::vector<uint32_t> time_of_;  // by node
+  std::vector<bool> names_size_;   // by node
+  std::vector<Guard> found_;
 };
 
 }  // namespace
 
 std::vector<Guard> early_guards(const Plan& plan) {
-  return Elimination(plan).run();
+  return EarlyGuards(plan).find();
 }
 
 }  // namespace rlx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run can check before its first step, though guards say it by way of sizes that the run finds.
+// What steps rely on before the guards that prove it can be checked.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,10 @@
 
 namespace rlx {
 
-// From k = n and k = m follows n = m. Proofs rely on it wherever k is found, so a step before that would read beyond
-// the end of m elements. These guards name only sizes that are known before the run.
+// From k = n and k = m follows n = m, so no guard of n = m is kept. But where the run finds k, those are checked late:
+// a step before that would read beyond the end of m elements. This infers each node again with only those guards whose
+// sizes are known as soon as its own are, and returns what they do not prove. All of it follows from the guards of the
+// graph, so no run fails that they let pass.
 std::vector<Guard> early_guards(const Plan& plan);
 
 }  // namespace rlx

@@ -63,7 +63,6 @@ static void find_alignments(Plan& plan) {
 
 // A guard is checked where the last of its sizes is found; a step may find several, one after the other.
 static void note_readers_of_symbols(Plan& plan) {
-  const std::vector<Guard>& guards = plan.graph().guards();
   auto visit_planned = [&](const Dim& dim, auto&& visit) {
     visit_symbols(dim, [&](const std::string& name) {
       if (uint32_t symbol = plan.symbol(name); symbol != Plan::kNoSymbol) visit(plan.symbols[symbol]);
@@ -74,8 +73,8 @@ static void note_readers_of_symbols(Plan& plan) {
   };
   for (SizeId id = 0; id < plan.sizes.size(); id++)
     visit_planned(plan.sizes[id], [&](PlanSymbol& symbol) { add_once(symbol.sizes, id); });
-  for (uint32_t i = 0; i < guards.size(); i++) {
-    const Guard& guard = guards[i];
+  for (uint32_t i = 0; i < plan.guard_count(); i++) {
+    const Guard& guard = plan.guard(i);
     uint32_t known = PlanSymbol::later(plan.known_at(guard.a), plan.known_at(guard.b));
     if (known == PlanSymbol::kGiven) plan.given_guards.push_back(i);
     for (const Dim* dim : {&guard.a, &guard.b})
@@ -105,8 +104,8 @@ static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, cons
   find_alignments(*plan);
   share_buffers(*plan, requested);
   steps.place();
-  note_readers_of_symbols(*plan);
   plan->early_guards = early_guards(*plan);
+  note_readers_of_symbols(*plan);
   return std::shared_ptr<const Plan>(std::move(plan));
 }
 

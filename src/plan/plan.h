@@ -126,7 +126,7 @@ struct PlanSymbol {
   bool is_open = false;          // no bound: buffers of this size lie in rooms
   uint32_t made_by = kGiven;     // the run knows the size before this step; kGiven: before the run
   std::vector<SizeId> sizes;     // entries of the size table that name it
-  std::vector<uint32_t> guards;  // of the graph: those that can be checked once this size is known
+  std::vector<uint32_t> guards;  // those that can be checked once this size is known
   bool is_fresh() const { return made_by != kGiven; }
   // Which of two such steps is the later one; kGiven comes before all.
   static uint32_t later(uint32_t a, uint32_t b) { return a == kGiven || (b != kGiven && b > a) ? b : a; }
@@ -210,8 +210,8 @@ struct Plan {
   std::vector<SlotAlias> aliases;      // at most one per slot
   std::vector<Control> controls;       // in the order of their steps
   bool is_body = false;                // its slots move from trip to trip
-  std::vector<uint32_t> given_guards;  // of the graph: those that can be checked before the run
-  std::vector<Guard> early_guards;     // that follow from the others, and can be checked before the run
+  std::vector<Guard> early_guards;     // beside those of the graph (plan/early_guards.h)
+  std::vector<uint32_t> given_guards;  // those that can be checked before the run
   int64_t arena_bytes = 0, sized_bytes = 0;
 
   uint32_t symbol(std::string_view name) const;  // or kNoSymbol
@@ -219,6 +219,11 @@ struct Plan {
   uint32_t known_at(const Dim& dim) const;
   uint32_t known_at(std::span<const SizeId> dims) const;
   const Graph& graph() const { return lowered->graph; }
+  size_t guard_count() const { return graph().guards().size() + early_guards.size(); }
+  const Guard& guard(size_t index) const {
+    size_t of_graph = graph().guards().size();
+    return index < of_graph ? graph().guards()[index] : early_guards[index - of_graph];
+  }
   uint32_t input_base(size_t slot) const { return kFirstSlotBase + static_cast<uint32_t>(slot); }
   uint32_t output_base(size_t slot) const { return input_base(inputs.size() + slot); }
   uint32_t resident_base(size_t index) const { return output_base(outputs.size() + index); }

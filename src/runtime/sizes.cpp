@@ -58,19 +58,10 @@ bool is_pending(const Plan& plan, const std::vector<bool>& found, const Dim& dim
 Status check_guards(const Plan& plan, std::span<const uint32_t> guards, const std::vector<bool>& found,
                     const SymbolLookup& lookup) {
   for (uint32_t index : guards) {
-    const Guard& guard = plan.graph().guards()[index];
+    const Guard& guard = plan.guard(index);
     if (!is_pending(plan, found, guard.a) && !is_pending(plan, found, guard.b))
       RLX_TRY(check_guard(plan.graph(), guard, lookup));
   }
-  return {};
-}
-
-// An early guard without a value is left to the guards from which it follows.
-Status check_given_guards(const Plan& plan, const std::vector<bool>& found, const SymbolLookup& lookup) {
-  RLX_TRY(check_guards(plan, plan.given_guards, found, lookup));
-  for (const Guard& guard : plan.early_guards)
-    if (evaluate(guard.a, lookup).ok() && evaluate(guard.b, lookup).ok())
-      RLX_TRY(check_guard(plan.graph(), guard, lookup));
   return {};
 }
 
@@ -134,7 +125,7 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
       return wrong;
     }
   for (size_t i = 0; i < next.size(); i++) RLX_TRY(of_sizes(check_range(plan.symbols[i], next[i])));
-  RLX_TRY(of_sizes(check_given_guards(plan, found_, lookup)));
+  RLX_TRY(of_sizes(check_guards(plan, plan.given_guards, found_, lookup)));
   return of_sizes(evaluate_table(plan));
 }
 
@@ -150,7 +141,7 @@ Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {
   SymbolsOf by_name{plan};
   KnownSizes known{by_name, next_symbols_};
   RLX_TRY(choose(plan, std::cref(known)));
-  RLX_TRY(of_found_sizes(check_given_guards(plan, found_, std::cref(known))));
+  RLX_TRY(of_found_sizes(check_guards(plan, plan.given_guards, found_, std::cref(known))));
   return evaluate_table(plan);
 }
 

@@ -286,11 +286,19 @@ TEST(control, a_known_branch_leaves_the_range_of_a_size_to_the_run) {
 
 // A step may rely on it long before the size that both equal is found: it would read beyond the end of z.
 TEST(control, sizes_that_equal_one_which_is_found_are_compared_before_the_run) {
-  for (const char* size : {"k", "2*k", "k + j"}) {
+  struct Case {
+    const char *guards, *size;  // where k = j = 2
+    int64_t n;
+  };
+  const Case cases[] = {{"=", "2*k", 4}, {"=", "k + j", 4},          {"<=", "2*k", 4},
+                        {"=", "k*k", 4}, {"=", "5000*k + j", 10002}, {"=", "max(k, j)", 2},
+                        {"=", "k*j", 4}, {"=", "k/2 + j*k", 5}};
+  for (const auto& [relation, size, n] : cases) {
     std::string text = "graph (n, m, k in [0, 4], j in [0, 4]) {\n";
-    for (const char* other : {"n", "m"})
-      text += size == std::string_view("2*k") ? format("guard {} <= {}\nguard {} <= {}\n", size, other, other, size)
-                                              : format("guard {} = {}\n", size, other);
+    for (const char* other : {"n", "m"}) {
+      text += format("guard {} {} {}\n", size, relation, other);
+      if (relation == std::string_view("<=")) text += format("guard {} <= {}\n", other, size);
+    }
     text += R"(
       x = input f32[n]
       z = input f32[m]
@@ -303,17 +311,44 @@ TEST(control, sizes_that_equal_one_which_is_found_are_compared_before_the_run) {
       output b
     })";
     auto graph = parse(text);
-    ASSERT_TRUE(graph.ok()) << graph.status().message();
-    NamedAttrs options{{"dims.n", int64_t{9}}, {"dims.m", int64_t{9}}};
-    auto program = Program::compile(env_with(1), *graph, nullptr, nullptr, options);
+    ASSERT_TRUE(graph.ok()) << size << ": " << graph.status().message();
+    auto program = Program::compile(env_with(1), *graph, nullptr, nullptr, {{"dims.n", 2 * n}, {"dims.m", 2 * n}});
     ASSERT_TRUE(program.ok()) << program.status().message();
-    for (int64_t other : {4, 3}) {
-      std::vector<Tensor> in{noise({4}), noise({other}), *Tensor::create(DType::kBool, std::array<int64_t, 1>{4})};
-      for (int i = 0; i < 4; i++) in[2].as<uint8_t>()[i] = i < 2 || size == std::string_view("k");
+    for (int64_t other : {n, n - 1}) {
+      std::vector<Tensor> in{noise({n}), noise({other}), *Tensor::create(DType::kBool, std::array<int64_t, 1>{4})};
+      for (int i = 0; i < 4; i++) in[2].as<uint8_t>()[i] = i < 2;
       Status status = (*program)->run({}, in, {}, 3).status();
-      EXPECT_EQ(status.ok(), other == 4) << size << ": " << status.message();
-      EXPECT_EQ(status.message().find("n = m") != std::string_view::npos, other != 4) << status.message();
+      EXPECT_EQ(status.ok(), other == n) << size << ": " << status.message();
+      EXPECT_EQ(status.message().find("n = m") != std::string_view::npos, other != n) << status.message();
     }
+  }
+}
+
+// x is read by what decides j.
+TEST(control, a_found_size_is_compared_before_a_later_one_that_equals_both) {
+  auto graph = parse(R"(graph (n, k in [0, 4], j in [0, 4]) {
+    guard k = j
+    guard j = n
+    x = input f32[n]
+    p = input bool[4]
+    a = nonzero(p) symbol="k"
+    row = reshape(a) shape=[k]
+    places = cast(row) to=f32
+    sum = add(places, x)
+    least = constant f32[] {-9}
+    is_any = ge(sum, least)
+    b = nonzero(is_any) symbol="j"
+    output b
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  auto program = Program::compile(env_with(1), *graph, nullptr, nullptr, {{"dims.n", int64_t{9}}});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  for (int64_t size : {2, 1, 3}) {
+    std::vector<Tensor> in{noise({size}), *Tensor::create(DType::kBool, std::array<int64_t, 1>{4})};
+    for (int i = 0; i < 4; i++) in[1].as<uint8_t>()[i] = i < 2;
+    Status status = (*program)->run({}, in, {}, 1).status();
+    EXPECT_EQ(status.ok(), size == 2) << status.message();
+    EXPECT_NE(status.message().find(size == 2 ? "" : "k = n"), std::string_view::npos) << status.message();
   }
 }
 
