@@ -94,6 +94,42 @@ void twice(OneOp& it, const Dims& x, const char* mode) {
   it.node("Resize", {it.input(x), "", "", it.numbers(sizes)}, attributes);
 }
 
+// A convolution with bias and relu. Depthwise: as many groups as channels.
+std::string layer(OneOp& it, const std::string& x, int64_t channels, int64_t filters, int64_t taps,
+                  bool is_depthwise = false) {
+  const Dims w{filters, is_depthwise ? 1 : channels, taps, taps};
+  std::string y = it.step("Conv", {x, it.weight(w), it.weight({filters})},
+                          window(2, w, {1, taps / 2, 1, is_depthwise ? channels : 1}));
+  return it.step("Relu", {y});
+}
+// Several layers, between which a runtime may keep a layout of its own.
+template <class Layer>
+void stack(OneOp& it, const Dims& x, int times, Layer layer) {
+  std::string y = it.input(x);
+  for (int i = 0; i < times; ++i) y = layer(y);
+  it.node("Identity", {y});
+}
+void same_layers(OneOp& it, int64_t channels, int64_t size, int64_t taps, bool is_depthwise = false) {
+  stack(it, {1, channels, size, size}, 4,
+        [&](const std::string& x) { return layer(it, x, channels, channels, taps, is_depthwise); });
+}
+// Of residual networks.
+void bottlenecks(OneOp& it, int64_t channels, int64_t size) {
+  const int64_t inner = channels / 4;
+  stack(it, {1, channels, size, size}, 3, [&](const std::string& x) {
+    std::string y = layer(it, layer(it, x, channels, inner, 1), inner, inner, 3);
+    return it.step("Add", {layer(it, y, inner, channels, 1), x});
+  });
+}
+// Of networks for phones.
+void inverted_bottlenecks(OneOp& it, int64_t channels, int64_t size, int64_t taps) {
+  const int64_t inner = 6 * channels;
+  stack(it, {1, channels, size, size}, 3, [&](const std::string& x) {
+    std::string y = layer(it, layer(it, x, channels, inner, 1), inner, inner, taps, true);
+    return it.step("Add", {layer(it, y, inner, channels, 1), x});
+  });
+}
+
 // A convolution of channels that lie behind each other, as exported from frameworks where they do.
 void channels_last(OneOp& it, const Dims& x, const Dims& w, const Steps& steps) {
   std::string planes = it.step("Transpose", {it.input(x)}, {OnnxWriter::attribute("perm", Dims{0, 3, 1, 2})});
@@ -252,9 +288,26 @@ const OpRow kRows[] = {
     {"GRU, 50 steps", [](OneOp& it) { recurrent(it, "GRU", 3, 50, 128); }},
 
     // convolutions
+    {"Layers 1x1, 112", [](OneOp& it) { same_layers(it, 32, 112, 1); }},
+    {"Layers 3x3, 56", [](OneOp& it) { same_layers(it, 64, 56, 3); }},
+    {"Layers 3x3, 14", [](OneOp& it) { same_layers(it, 256, 14, 3); }},
+    {"Layers depthwise 3x3, 56", [](OneOp& it) { same_layers(it, 144, 56, 3, true); }},
+    {"Layers depthwise 3x3, 14", [](OneOp& it) { same_layers(it, 512, 14, 3, true); }},
+    {"Layers depthwise 5x5, 28", [](OneOp& it) { same_layers(it, 240, 28, 5, true); }},
+    {"Layers depthwise 7x7, 56", [](OneOp& it) { same_layers(it, 96, 56, 7, true); }},
+    {"Layers depthwise 9x9, 32", [](OneOp& it) { same_layers(it, 256, 32, 9, true); }},
+    {"Bottlenecks, 56", [](OneOp& it) { bottlenecks(it, 256, 56); }},
+    {"Bottlenecks, 14", [](OneOp& it) { bottlenecks(it, 1024, 14); }},
+    {"Inverted bottlenecks, 56", [](OneOp& it) { inverted_bottlenecks(it, 24, 56, 3); }},
+    {"Inverted bottlenecks, 14", [](OneOp& it) { inverted_bottlenecks(it, 96, 14, 5); }},
     {"Conv 1x1", [](OneOp& it) { conv_with_bias(it, {1, 256, 28, 28}, {128, 256, 1, 1}, {1, 0}); }},
+    {"Conv 1x1, 112", [](OneOp& it) { conv_with_bias(it, {1, 32, 112, 112}, {32, 32, 1, 1}, {1, 0}); }},
+    {"Conv 1x1, wider", [](OneOp& it) { conv_with_bias(it, {1, 64, 56, 56}, {256, 64, 1, 1}, {1, 0}); }},
+    {"Conv 1x1, narrower", [](OneOp& it) { conv_with_bias(it, {1, 256, 56, 56}, {64, 256, 1, 1}, {1, 0}); }},
     {"Conv 1x1, few", [](OneOp& it) { conv(it, {1, 3, 224, 224}, {3, 3, 1, 1}, {1, 0}); }},
     {"Conv 3x3", [](OneOp& it) { conv_with_bias(it, {1, 64, 56, 56}, {64, 64, 3, 3}, {1, 1}); }},
+    {"Conv 3x3, 112", [](OneOp& it) { conv_with_bias(it, {1, 64, 112, 112}, {64, 64, 3, 3}, {1, 1}); }},
+    {"Conv 3x3, 7", [](OneOp& it) { conv_with_bias(it, {1, 512, 7, 7}, {512, 512, 3, 3}, {1, 1}); }},
     {"Conv 3x3, strides", [](OneOp& it) { conv(it, {1, 128, 56, 56}, {128, 128, 3, 3}, {2, 1}); }},
     {"Conv 3x3, strides, 14", [](OneOp& it) { conv(it, {1, 128, 14, 14}, {256, 128, 3, 3}, {2, 1}); }},
     {"Conv 3x3, dilated", [](OneOp& it) { conv(it, {1, 256, 33, 33}, {64, 256, 3, 3}, {1, 18, 18}); }},
