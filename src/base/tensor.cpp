@@ -73,18 +73,25 @@ Result<Tensor> Tensor::adopt(DType dtype, std::span<const int64_t> dims, std::sh
     return Status(Code::kInvalidArgument, format("{} has {} bytes, not {}", type_text(dtype, dims), expected, bytes))
         .with("expected", std::to_string(expected))
         .with("got", std::to_string(bytes));
-  return over(dtype, dims, std::make_shared<Storage>(host_buffer(std::move(data), bytes), 0, bytes, writable));
+  return whole(dtype, dims, std::make_shared<Storage>(host_buffer(std::move(data), bytes), 0, bytes, writable));
+}
+
+Tensor Tensor::whole(DType dtype, std::span<const int64_t> dims, std::shared_ptr<Storage> storage) {
+  Tensor tensor;
+  tensor.dtype_ = dtype;
+  tensor.dims_ = Dims(dims);
+  tensor.bytes_ = storage->bytes();
+  tensor.storage_ = std::move(storage);
+  return tensor;
 }
 
 Result<Tensor> Tensor::over(DType dtype, std::span<const int64_t> dims, std::shared_ptr<Storage> storage) {
-  Tensor tensor;
-  tensor.bytes_ = RLX_TRY(checked_bytes(dtype, dims));
-  if (tensor.bytes_ > storage->bytes())
+  size_t bytes = RLX_TRY(checked_bytes(dtype, dims));
+  if (bytes > storage->bytes())
     return Status(Code::kInvalidArgument,
-                  format("{} has {} bytes, there are {}", type_text(dtype, dims), tensor.bytes_, storage->bytes()));
-  tensor.dtype_ = dtype;
-  tensor.dims_ = Dims(dims);
-  tensor.storage_ = std::move(storage);
+                  format("{} has {} bytes, there are {}", type_text(dtype, dims), bytes, storage->bytes()));
+  Tensor tensor = whole(dtype, dims, std::move(storage));
+  tensor.bytes_ = bytes;
   return tensor;
 }
 

@@ -27,6 +27,8 @@ class Tensor {
                               bool writable = true);
   // The first bytes of a storage, which may hold more.
   static Result<Tensor> over(DType dtype, std::span<const int64_t> dims, std::shared_ptr<Storage> storage);
+  // All bytes of a storage, as many as checked_bytes says.
+  static Tensor whole(DType dtype, std::span<const int64_t> dims, std::shared_ptr<Storage> storage);
   static Result<size_t> checked_bytes(DType dtype, std::span<const int64_t> dims);  // RLX_E_SHAPE: no such tensor
 
   explicit operator bool() const { return dtype_ != DType::kNone; }

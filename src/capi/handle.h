@@ -37,8 +37,12 @@ template <class Handle>
 void release(Handle* handle) {
   if (!handle || is_of_parent(*handle)) return;
   int64_t count = handle->references.load(std::memory_order_acquire);
+  constexpr bool finishes = requires {
+    handle->finish();
+  };
+  if (count == 1 && !finishes) return delete handle;  // nobody else can take a reference
   do {
-    if constexpr (requires { handle->finish(); })
+    if constexpr (finishes)
       if (count == 1) handle->finish();
   } while (!handle->references.compare_exchange_weak(count, count - 1, std::memory_order_acq_rel));
   if (count == 1) delete handle;

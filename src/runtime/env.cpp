@@ -67,7 +67,7 @@ Result<Tensor> Env::make_tensor(DType dtype, std::span<const int64_t> dims, Devi
   size_t bytes = RLX_TRY(Tensor::checked_bytes(dtype, dims));
   auto buffer = RLX_TRY(device->allocate(bytes, MemoryKind::kTensor));
   RLX_TRY(clear_bytes({*buffer, 0}, bytes));
-  return Tensor::over(dtype, dims, std::make_shared<Storage>(std::move(buffer), 0, bytes));
+  return Tensor::whole(dtype, dims, std::make_shared<Storage>(std::move(buffer), 0, bytes));
 }
 
 Result<Tensor> Env::make_unfilled(DType dtype, std::span<const int64_t> dims, MemoryKind kind) const {
@@ -76,7 +76,7 @@ Result<Tensor> Env::make_unfilled(DType dtype, std::span<const int64_t> dims, Me
   if (!memory.ok() && memory.status().code() == Code::kNoMemory)
     return Status(Code::kNoMemory, format("cannot allocate {} bytes for {}", bytes, type_text(dtype, dims)))
         .with("got", std::to_string(bytes));
-  return Tensor::over(dtype, dims, std::make_shared<Storage>(RLX_TRY(std::move(memory)), 0, bytes));
+  return Tensor::whole(dtype, dims, std::make_shared<Storage>(RLX_TRY(std::move(memory)), 0, bytes));
 }
 
 Result<Tensor> Env::aligned(const Tensor& tensor) const {

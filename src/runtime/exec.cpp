@@ -255,7 +255,7 @@ Status Exec::check_memory(const Run& run, SlotKind kind, size_t slot) const {
 Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {
   SlotMemory& it = memory(kind, slot);
   DType dtype = slot_of(kind, slot).type.dtype;
-  RLX_TRY(check_memory(run, kind, slot));
+  if (!it.is_fresh) RLX_TRY(check_memory(run, kind, slot));
   if (has_room(kind, slot)) {
     run.rooms[slot] = it.given() ? staging_rooms_[slot] : rooms_[slot];
     run.frame().set_room(slot, run.rooms[slot].get());
@@ -272,13 +272,14 @@ Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {
   if (it.is_staged && kind == SlotKind::kOutput && is_read_back(slot))
     run.staged_outputs.push_back({slot, it.claim.get(), it.stage.get(), dtype, dtype});
   run.frame().place(base_of(kind, slot), it.bytes()->place());
-  if (kind == SlotKind::kInput || !is_aliased(kind, slot))
+  if (!it.is_fresh && (kind == SlotKind::kInput || !is_aliased(kind, slot)))
     ranges_.push_back({it.bytes().get(), kind, slot, is_written(kind, slot)});
   return {};
 }
 
 // Checks that memory which the run writes overlaps no other slot, however the slots were bound, linked or handed out.
 Status Exec::check_overlaps() {
+  if (std::ranges::none_of(ranges_, &SlotRange::is_written)) return {};
   auto begin = [](const SlotRange& range) { return begin_of(*range.storage); };
   auto end = [](const SlotRange& range) { return end_of(*range.storage); };
   std::sort(ranges_.begin(), ranges_.end(),
@@ -416,15 +417,14 @@ Result<Tensor> Exec::converted_copy(size_t input, const Tensor& tensor) const {
   return copy;
 }
 
-Status Exec::run_once(std::span<const size_t> in_slots, std::span<const Tensor> in, std::span<const size_t> out_slots,
+Status Exec::run_once(std::span<const size_t> in_slots, std::span<Tensor> in, std::span<const size_t> out_slots,
                       std::span<Tensor> results) {
   for (size_t i = 0; i < in.size(); i++) {
     if (!in[i]) return Status(Code::kInvalidArgument, format("input {} is not a tensor", i));
     RLX_TRY(check_type(SlotKind::kInput, in_slots[i], in[i], false));
-    Tensor tensor = in[i];
-    if (is_aliased(SlotKind::kInput, in_slots[i]))  // the run consumes its input, but the call must not
-      tensor = RLX_TRY(converted_copy(in_slots[i], in[i]));
-    RLX_TRY(replace(SlotKind::kInput, in_slots[i], std::move(tensor), nullptr));
+    if (is_aliased(SlotKind::kInput, in_slots[i]))  // the run writes its input, but the call must not
+      in[i] = RLX_TRY(converted_copy(in_slots[i], in[i]));
+    RLX_TRY(replace(SlotKind::kInput, in_slots[i], std::move(in[i]), nullptr));
   }
   Run& run = *RLX_TRY(sized_run());
   for (size_t i = 0; i < results.size(); i++) {
@@ -435,14 +435,17 @@ Status Exec::run_once(std::span<const size_t> in_slots, std::span<const Tensor> 
     }
     const Slot& it = slot_of(SlotKind::kOutput, slot);
     if (it.has_fresh_dims) continue;  // the run will decide its size
-    results[i] = RLX_TRY(program_->env()->make_unfilled(it.type.dtype, run.dims(planned(SlotKind::kOutput, slot))));
-    put(SlotKind::kOutput, slot, results[i], nullptr, results[i].storage());  // nobody else holds it yet
+    Tensor made = RLX_TRY(program_->env()->make_unfilled(it.type.dtype, run.dims(planned(SlotKind::kOutput, slot))));
+    std::shared_ptr<Storage> claim = made.storage();
+    put(SlotKind::kOutput, slot, std::move(made), nullptr, std::move(claim));
+    outputs_[slot].is_fresh = true;
   }
   LinkChange links(*this);
   Run* prepared = RLX_TRY(prepare(links));
   links.commit();
   RLX_TRY(prepared->execute(scope_of(*prepared)));
   for (size_t i = 0; i < results.size(); i++) {
+    if (SlotMemory& it = outputs_[out_slots[i]]; it.is_fresh) results[i] = std::move(it.bound);
     if (results[i]) continue;
     Tensor made = RLX_TRY(tensor(SlotKind::kOutput, out_slots[i]));
     results[i] = RLX_TRY(program_->env()->make_unfilled(made.dtype(), made.dims()));

@@ -49,8 +49,8 @@ class Exec {
   Result<std::string> report(std::string_view what);  // "sizes"
   const std::shared_ptr<Program>& program() const { return program_; }
 
-  // A run with bindings for this call only. Its results are new host tensors.
-  Status run_once(std::span<const size_t> in_slots, std::span<const Tensor> in, std::span<const size_t> out_slots,
+  // A run with bindings for this call only: it takes the inputs. Its results are new host tensors.
+  Status run_once(std::span<const size_t> in_slots, std::span<Tensor> in, std::span<const size_t> out_slots,
                   std::span<Tensor> results);
 
  private:
@@ -68,6 +68,7 @@ class Exec {
     std::optional<Dims> dims;  // of an input: the dims that determine sizes, from its binding or the linked output
     size_t link = kNoLink;     // of `links_`
     bool is_staged = false;
+    bool is_fresh = false;  // the bound memory was made for this run, of the run's dims: nobody else has it
 
     bool is_linked() const { return link != kNoLink; }
     const std::shared_ptr<Storage>& given() const { return bound ? bound.storage() : lent; }  // null: own

@@ -118,6 +118,7 @@ void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage
   }
   places_version_++;
   it.is_staged = claim && needs_stage(slot_of(kind, slot), bound, *claim);
+  it.is_fresh = false;
   std::swap(it.claim, claim);
   std::swap(it.bound, bound);
   std::swap(it.lent, lent);
@@ -209,7 +210,7 @@ void Exec::forget_bindings() {
     for (SlotMemory& memory : *list) {
       memory.bound = {};
       memory.lent = memory.claim = nullptr;
-      memory.is_staged = false;  // `dims` stays: the next binding may have the same dims
+      memory.is_staged = memory.is_fresh = false;  // `dims` stays: the next binding may have the same dims
     }
   last_->forget();
   used_.reset();

@@ -124,11 +124,12 @@ Result<std::vector<Tensor>> Program::run(std::span<const std::string_view> in_na
                                          std::span<const std::string_view> out_names, size_t n_out) {
   RLX_TRY(slots_named(SlotKind::kOutput, out_names, n_out));  // before there is memory for as many
   std::vector<Tensor> results(n_out);
-  RLX_TRY(run(in_names, in, out_names, results));
+  InlinedVector<Tensor, 4> inputs(in.begin(), in.end());
+  RLX_TRY(run(in_names, std::span(inputs.data(), inputs.size()), out_names, results));
   return results;
 }
 
-Status Program::run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
+Status Program::run(std::span<const std::string_view> in_names, std::span<Tensor> in,
                     std::span<const std::string_view> out_names, std::span<Tensor> out) {
   Indices in_slots = RLX_TRY(slots_named(SlotKind::kInput, in_names, in.size()));
   Indices out_slots = RLX_TRY(slots_named(SlotKind::kOutput, out_names, out.size()));

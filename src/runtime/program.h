@@ -62,8 +62,9 @@ class Program : public std::enable_shared_from_this<Program> {
   // Inputs and outputs by name, or in the order of declaration if the names are empty. Results are new host tensors.
   Result<std::vector<Tensor>> run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
                                   std::span<const std::string_view> out_names, size_t n_out);
-  // The same, into tensors of the caller, which must be empty before. After a failure some may hold a result.
-  Status run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
+  // The same: takes the inputs, and sets tensors of the caller, which must be empty before. After a failure some may
+  // hold a result.
+  Status run(std::span<const std::string_view> in_names, std::span<Tensor> in,
              std::span<const std::string_view> out_names, std::span<Tensor> out);
 
   void trim();    // releases the contexts that `run` keeps, except for those in use
