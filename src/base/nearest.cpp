@@ -36,6 +36,20 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
   return best.empty() ? "" : " (did you mean '" + std::string(best) + "'?)";
 }
 
+std::string did_you_mean_or_known(std::string_view word, std::span<const std::string_view> known) {
+  std::string hint = did_you_mean(word, known);
+  return hint.empty() ? ", known: " + listed(known) : hint;
+}
+
+std::string did_you_mean_dtype(std::string_view word) {
+  static constexpr std::string_view kNames[] = {
+#define RLX_DTYPE(id, Enum, name, block, bytes) #name,
+#include "base/dtype.def"
+#undef RLX_DTYPE
+  };
+  return did_you_mean_or_known(word, kNames);
+}
+
 std::string listed(std::span<const std::string_view> known) {
   constexpr size_t kMost = 12;
   std::string text;

@@ -2,8 +2,6 @@
 // rlx_model_*: a handle of a model.
 #include "runtime/model.h"
 
-#include <algorithm>
-
 #include "capi/attrs.h"
 #include "capi/blob.h"
 #include "capi/compiled.h"

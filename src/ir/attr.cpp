@@ -327,8 +327,7 @@ std::string range_text(const AttrDef& def) {
 Status unknown_attr(const OpInfo& info, const std::string& key) {
   std::vector<std::string_view> known;
   for (const AttrDef& def : info.attrs) known.push_back(def.name);
-  std::string hint = did_you_mean(key, known);
-  return Status(Code::kOption, "unknown attribute '" + key + "'" + (hint.empty() ? ", known: " + listed(known) : hint))
+  return Status(Code::kOption, "unknown attribute '" + key + "'" + did_you_mean_or_known(key, known))
       .with("value", key);
 }
 
@@ -439,12 +438,9 @@ Result<std::vector<AttrValue>> bind_options(std::span<const AttrDef> defs, const
   std::vector<std::string_view> known;
   for (const AttrDef& def : defs) known.push_back(def.name);
   for (const auto& [key, value] : given)
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
-      std::string hint = did_you_mean(key, known);
-      return Status(Code::kOption,
-                    format("unknown option '{}'{}", key, hint.empty() ? ", known: " + listed(known) : hint))
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      return Status(Code::kOption, format("unknown option '{}'{}", key, did_you_mean_or_known(key, known)))
           .with("value", key);
-    }
   OpInfo row{.attrs = {defs.begin(), defs.end()}};
   Attrs bound = RLX_TRY(bind_attrs(row, given));
   return std::vector<AttrValue>(bound.values().begin(), bound.values().end());

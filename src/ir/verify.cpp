@@ -106,7 +106,7 @@ class Verifier {
     RLX_TRY(again);
     if (!(inferred.attrs == node.attrs)) return wrong("its attributes are not in normal form");
     if (inferred.out.size() != node.out.size())
-      return wrong(format("has {} outputs, inference gives {}", node.out.size(), inferred.out.size()));
+      return wrong(format("has {}, inference gives {}", plural(node.out.size(), "output"), inferred.out.size()));
     for (size_t i = 0; i < node.out.size(); i++)
       if (!is_same_at_samples(scope_, inferred.out[i], node.out[i]))
         return wrong(format("output {} is stored as {}, inference gives {}", i, node.out[i], inferred.out[i]));

@@ -106,7 +106,7 @@ Status check_inputs(InferArgs& args, const char* attr, std::span<const ValueType
   std::string name = "'" + std::string(attr) + "'";
   if (graph.inputs().size() != given.size())
     return args.fail(Code::kInvalidArgument,
-                     format("{} takes {} inputs, not {}", name, graph.inputs().size(), given.size()));
+                     format("{} takes {}, not {}", name, plural(graph.inputs().size(), "input"), given.size()));
   RLX_TRY(check_symbols(args, name, graph, carried));
   for (size_t i = 0; i < given.size(); i++) {
     const ValueType& formal = graph.node(graph.inputs()[i]).out[0];
@@ -119,7 +119,7 @@ Status check_inputs(InferArgs& args, const char* attr, std::span<const ValueType
 Status check_output_count(InferArgs& args, const char* attr, size_t expected) {
   size_t got = args.attrs.graph(attr)->outputs().size();
   if (got == expected) return {};
-  return args.fail(Code::kInvalidArgument, format("'{}' has {} outputs, not {}", attr, got, expected));
+  return args.fail(Code::kInvalidArgument, format("'{}' has {}, not {}", attr, plural(got, "output"), expected));
 }
 
 Result<std::vector<ValueType>> all_given(InferArgs& args, size_t first) {
@@ -313,14 +313,17 @@ class LoopTypes {
 static Status check_output_least(InferArgs& args, size_t least) {
   size_t got = args.attrs.graph("body")->outputs().size();
   if (got >= least) return {};
-  return args.fail(Code::kInvalidArgument, format("'body' has {} outputs, not {} or more", got, least));
+  return args.fail(Code::kInvalidArgument,
+                   format("'body' has {}, not {} or more: its first outputs are the carries of the next trip",
+                          plural(got, "output"), least));
 }
 
 Status infer_while(InferArgs& args) {
   std::vector<ValueType> given = RLX_TRY(all_given(args, 0));
   auto carries = static_cast<size_t>(args.attrs.i64("n_carry"));
   if (carries > given.size())
-    return args.fail(Code::kOption, format("n_carry is {}, but there are {} inputs", carries, given.size()));
+    return args.fail(Code::kOption, format("n_carry is {}, but the node has {}: its first inputs are the carries",
+                                           carries, plural(given.size(), "input")));
   std::vector<std::string> carried = RLX_TRY(store_carried(args, carries, {"cond", "body"}));
   for (const char* attr : {"cond", "body"}) RLX_TRY(check_inputs(args, attr, given, carried));
   RLX_TRY(check_output_count(args, "cond", 1));
@@ -357,7 +360,9 @@ Status infer_scan(InferArgs& args) {
   std::vector<ValueType> given = RLX_TRY(all_given(args, 0));
   auto carries = static_cast<size_t>(args.attrs.i64("n_carry")), xs = static_cast<size_t>(args.attrs.i64("n_xs"));
   if (carries + xs > given.size())
-    return args.fail(Code::kOption, format("n_carry {} and n_xs {} exceed {} inputs", carries, xs, given.size()));
+    return args.fail(Code::kOption,
+                     format("n_carry is {} and n_xs is {}, but the node has {}: first the carries, then the xs",
+                            carries, xs, plural(given.size(), "input")));
   Dim length = RLX_TRY(scan_length(args, std::span(given).subspan(carries, xs)));
   for (size_t i = carries; i < carries + xs; i++) given[i].dims.erase(given[i].dims.begin());
   std::vector<std::string> carried = RLX_TRY(store_carried(args, carries, {"body"}));

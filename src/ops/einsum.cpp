@@ -131,7 +131,8 @@ class Einsum {
         parts.emplace_back();
       else
         parts.back() += c;
-    if (parts.size() != operands.size()) return fail(format("{} terms for {} inputs", parts.size(), operands.size()));
+    if (parts.size() != operands.size())
+      return fail(format("{} for {}", plural(parts.size(), "term"), plural(operands.size(), "input")));
     for (size_t i = 0; i < parts.size(); i++) {
       Expr x = operands[i];
       bool dots = parts[i].find("...") != std::string::npos;

@@ -2,7 +2,6 @@
 #include "ops/expr.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 
 #include "base/visit.h"

@@ -286,7 +286,8 @@ static Status check_dims(const ValueType& type, const std::string& name, const T
 Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs) {
   std::span<const uint32_t> nodes = graph.inputs();
   if (inputs.size() != nodes.size())
-    return Status(Code::kInvalidArgument, format("{} inputs are needed, not {}", nodes.size(), inputs.size()));
+    return Status(Code::kInvalidArgument,
+                  format("the graph takes {}, not {}", plural(nodes.size(), "input"), inputs.size()));
   SymbolSizes sizes;
   for (size_t i = 0; i < inputs.size(); i++) {
     const ValueType& type = graph.node(nodes[i]).out[0];

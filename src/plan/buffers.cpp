@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/buffers.h"
 
-#include <algorithm>
-
 namespace rlx {
 
 Buffers::Buffers(const Lowered& lowered, Plan& plan, SizeTable& sizes)

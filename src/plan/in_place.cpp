@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/in_place.h"
 
-#include <algorithm>
-
 #include "plan/control.h"
 
 namespace rlx {

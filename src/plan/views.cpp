@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/views.h"
 
-#include <algorithm>
 #include <functional>
 #include <queue>
 #include <utility>

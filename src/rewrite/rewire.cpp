@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the graph of a Workspace changes: nodes are built, users are rewired, unused nodes die, equal nodes merge, and
 // nodes that may match now are queued.
-#include <algorithm>
 #include <deque>
 
 #include "rewrite/workspace.h"

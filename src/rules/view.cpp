@@ -2,7 +2,6 @@
 // Views in normal form: a chain of reshapes becomes one reshape, a chain of transposes one transpose, and a view that
 // changes nothing goes. All rules are exact: no element changes.
 #include <algorithm>
-#include <numeric>
 
 #include "ops/views.h"
 #include "rules/rules.h"

@@ -2,7 +2,6 @@
 // Reports of a model: its devices, plans and bindings, and the benchmark of its devices.
 #include <algorithm>
 #include <chrono>
-#include <functional>
 
 #include "base/json.h"
 #include "ir/text.h"

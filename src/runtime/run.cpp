@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/run.h"
 
-#include <algorithm>
-
 #include "base/size_failure.h"
 #include "runtime/convert.h"
 

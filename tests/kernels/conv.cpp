@@ -230,7 +230,7 @@ void expect_special_numbers(Isa isa, const Problem& problem, Way way) {
   }
 }
 
-TEST(conv, is_a_plain_loops) {
+TEST(conv, equals_a_plain_loop) {
   std::mt19937 rng(1);
   for (const Shape& shape : kShapes) {
     Problem problem(shape, rng);

@@ -42,7 +42,7 @@ void check(Isa isa, const Shape& s, std::mt19937& rng) {
   }
 }
 
-TEST(gather_sum, is_a_plain_loops) {
+TEST(gather_sum, equals_a_plain_loop) {
   std::mt19937 rng(1);
   for (const Shape& shape : kShapes)
     for (Isa isa : available_isas()) {

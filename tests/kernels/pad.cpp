@@ -26,7 +26,7 @@ const Shape kShapes[] = {
     {{3, 4}, {0, -4}, {0, 0}},
 };
 
-TEST(pad, is_a_plain_loops) {
+TEST(pad, equals_a_plain_loop) {
   std::mt19937 rng(1);
   for (const Shape& shape : kShapes)
     for (int64_t element : {1, 2, 4, 8, 16})

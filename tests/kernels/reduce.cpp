@@ -29,7 +29,7 @@ std::vector<std::pair<Isa, bool>> isas_with_and_without_nan() {
   return list;
 }
 
-TEST(reduce, is_a_plain_loops) {
+TEST(reduce, equals_a_plain_loop) {
   std::mt19937 rng(1);
   const double identities[] = {0, 1, -HUGE_VAL, HUGE_VAL};
   for (const Size& size : kSizes)

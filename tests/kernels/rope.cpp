@@ -75,7 +75,7 @@ TEST(rope, both_styles_and_layouts_at_every_width) {
           ASSERT_NO_FATAL_FAILURE(check_rope({2, 37, 3, d, pairs, heads_first, interleaved, inverse}, rng));
 }
 
-TEST(rope, nothing_to_turn) {
+TEST(rope, takes_sizes_of_zero) {
   std::mt19937 rng(5);
   check_rope({0, 3, 2, 8, 4, false, false, false}, rng);
   check_rope({2, 0, 2, 8, 4, false, false, false}, rng);

@@ -107,7 +107,7 @@ void check_halves(DType dtype, int64_t k) {
   }
 }
 
-TEST(select, halves) {
+TEST(select, orders_halves_with_nan_and_zeros) {
   for (int64_t k : {1, 2, 7}) {
     ASSERT_NO_FATAL_FAILURE(check_halves<f16>(DType::kF16, k));
     ASSERT_NO_FATAL_FAILURE(check_halves<bf16>(DType::kBF16, k));

@@ -84,7 +84,7 @@ double plain(const WindowArgs& p, int64_t plane, int64_t place) {
   return folded;
 }
 
-TEST(window, is_a_plain_loops) {
+TEST(window, equals_a_plain_loop) {
   std::mt19937 rng(1);
   for (const Shape& shape : kShapes)
     for (ReduceFn fn : {ReduceFn::kSum, ReduceFn::kMax, ReduceFn::kMin})
@@ -116,7 +116,7 @@ TEST(window, is_a_plain_loops) {
       }
 }
 
-TEST(window, of_bytes_is_a_plain_loops) {
+TEST(window, of_bytes_equals_a_plain_loop) {
   std::mt19937 rng(2);
   for (const Shape& shape : kShapes)
     for (ReduceFn fn : {ReduceFn::kMax, ReduceFn::kMin})

@@ -2,6 +2,10 @@
 // Examples of what rules look for: examples/*.rlx, a file for each family. Graphs are drawn from them. A line `; rules:
 // a b` opens an example, and says which rules fire in some graph of it; `*` is any rule. An example is the text of a
 // graph, in which
+//   $A, $B ...    is a dim: 0, 1, a few, an open one, a sum; now and then one occurrence differs from the others
+//   $t, $u ...    is any dtype, $f a float one, $h a half, $i an integer
+//   <a|b|c>       is one of these; <1:a|b|c> takes the same choice wherever the digit is the same
+// What the builder refuses is drawn again. A graph that was made is then varied: see `varied`.
 #pragma once
 
 #include <string>

@@ -31,7 +31,7 @@ Result<OnnxValue> Importer::local(OnnxValue& value) {
 
 Status Importer::fill_body(const GraphProto& graph, std::span<const ValueType> inputs, BodyGraph& body) {
   if (graph.input.size() != inputs.size())
-    return Status(Code::kData, format("a body takes {} inputs, not {}", graph.input.size(), inputs.size()));
+    return Status(Code::kData, format("a body takes {}, not {}", plural(graph.input.size(), "input"), inputs.size()));
   std::vector<OnnxValue*> captures = std::move(body.captures);
   for (size_t i = 0; i < inputs.size(); i++) {
     Value input = RLX_TRY(out_.graph.add_input(graph.input[i].name, inputs[i].dtype, inputs[i].dims));

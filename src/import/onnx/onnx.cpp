@@ -405,7 +405,8 @@ Status Importer::store(const NodeProto& node, std::vector<OnnxValue> results) {
 Result<std::vector<OnnxValue>> Importer::inline_graph(const GraphProto& graph, std::vector<OnnxValue> inputs) {
   RLX_TRY(count_expanded(graph.node.size()));
   if (graph.input.size() != inputs.size())
-    return Status(Code::kData, format("a sub-graph takes {} inputs, not {}", graph.input.size(), inputs.size()));
+    return Status(Code::kData,
+                  format("a sub-graph takes {}, not {}", plural(graph.input.size(), "input"), inputs.size()));
   scopes_.emplace_back();
   std::vector<OnnxValue> outputs;
   auto walk = [&]() -> Status {

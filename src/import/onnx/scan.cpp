@@ -133,7 +133,7 @@ Result<Outputs> build_scan_of_lengths(Call& call, const ScanNode& node, std::vec
   Expr running = less(trip, unsqueeze(lengths, 1));
   GraphProto body = node.body;
   if (body.input.size() != in.size())
-    return Status(Code::kData, format("a body takes {} inputs, not {}", body.input.size(), in.size()));
+    return Status(Code::kData, format("a body takes {}, not {}", plural(body.input.size(), "input"), in.size()));
   body.input.push_back({"row.runs", {}});
   ScanNode paused{call.importer().keep(std::move(body)), node.carries, node.xs + 1, node.reads, node.writes, true};
   for (size_t i = 0; i < node.xs; i++) {

@@ -2,7 +2,6 @@
 // Ensembles of decision trees of ai.onnx.ml. All rows go down all trees together: a scan whose carry is the node where
 // each row stands in each tree. A leaf leads to itself, so that it does not matter how deep it lies.
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <map>
 

@@ -6,6 +6,8 @@
 #include <unordered_set>
 
 #include "base/escape.h"
+#include "base/format.h"
+#include "base/nearest.h"
 #include "ir/text.h"
 
 namespace rlx::text {
@@ -26,7 +28,8 @@ Result<ValueType> scan_type(Scanner& in) {
   std::string_view word = in.word();
   auto dtype = find_dtype(word);
   if (!dtype)
-    return in.error_at(start, word.empty() ? "expected a dtype" : "unknown dtype '" + std::string(word) + "'");
+    return in.error_at(
+        start, word.empty() ? "expected a dtype" : format("unknown dtype '{}'{}", word, did_you_mean_dtype(word)));
   if (in.peek() != '[') return in.error("expected '[' and the sizes after a dtype");
   in.advance(1);
   ValueType type{*dtype, {}};

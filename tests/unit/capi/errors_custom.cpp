@@ -356,7 +356,7 @@ TEST_F(CustomOpTest, mistakes_with_functions) {
   auto expect = [](const std::string& message, const std::string& part) {
     EXPECT_NE(message.find(part), message.npos) << message;
   };
-  expect(said("graph {\n a = input f32[n]\n output a\n }"), "'fwd' takes 1 inputs, not 2");
+  expect(said("graph {\n a = input f32[n]\n output a\n }"), "'fwd' takes 1 input, not 2");
   expect(said("graph {\n a = input f32[n]\n b = input i32[n]\n output a\n }"),
          "'fwd', input 'b' is i32[n], not i64[n]");
   expect(said("graph {\n a = input f32[n]\n b = input i64[n]\n }"), "'fwd' has no output");

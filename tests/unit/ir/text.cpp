@@ -233,7 +233,9 @@ TEST(text, errors_name_line_and_column) {
   EXPECT_EQ(failure_of("  hidden = input f32[4]\n  y = exp(hiden)"),
             "3:11: unknown value 'hiden' (did you mean 'hidden'?)");
   EXPECT_EQ(failure_of("  x = input f32[4]\n  y = exp(x) -> f32[5]"), "3:17: 'y' is f32[4], not f32[5]");
-  EXPECT_EQ(failure_of("  x = input f33[4]"), "2:13: unknown dtype 'f33'");
+  EXPECT_EQ(failure_of("  x = input float32[4]"),
+            "2:13: unknown dtype 'float32', known: f32, f16, bf16, f64, i8, i16, i32, i64, u8, u16, u32, u64, ...");
+  EXPECT_EQ(failure_of("  x = input f33[4]"), "2:13: unknown dtype 'f33' (did you mean 'f32'?)");
   EXPECT_EQ(failure_of("  x = input f32[4"), "2:18: expected ',' or ']'");
   EXPECT_EQ(failure_of("  x = input f32[4]\n  x = exp(x)"), "3:3: there is already a value 'x'");
   EXPECT_EQ(failure_of("  x = input f32[4]\n  y = gelu(x) approx=erf"),
@@ -250,7 +252,8 @@ TEST(text, errors_name_line_and_column) {
   EXPECT_EQ(failure_of("  x = input f32[4]\n  a, b = exp(x)"), "3:6: exp has 1 output, not 2");
   EXPECT_EQ(failure_of("  output y = x"), "2:14: unknown value 'x'");
   EXPECT_EQ(parse("grap {}").status().message(), "1:5: expected graph");
-  EXPECT_EQ(failure_of("  x = input \"größe\" f33[4]"), "2:21: unknown dtype 'f33'");  // characters, not bytes
+  EXPECT_EQ(failure_of("  x = input \"größe\" f33[4]"),
+            "2:21: unknown dtype 'f33' (did you mean 'f32'?)");  // characters, not bytes
   EXPECT_EQ(parse("graph (n in [1, m]) {}").status().message(), "1:17: expected a number or inf");
   EXPECT_EQ(parse("graph (n in [1, +]) {}").status().message(), "1:17: expected a number or inf");
   Status status = parse("graph {\n x = nop()\n}").status();

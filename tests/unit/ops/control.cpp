@@ -128,8 +128,7 @@ TEST(control, if_refuses_branches_that_do_not_agree) {
   expect_failure(Op::kIf, {yes, x}, branches({kScalar}, same, twice), Code::kInvalidArgument, "2 outputs, not 1");
   expect_failure(Op::kIf, {yes, x}, branches({kScalar}, same, whole), Code::kDtype, "f64[] in 'then' and i32[]");
   expect_failure(Op::kIf, {yes, x}, branches({kScalar}, same, longer), Code::kShape, "f64[] in 'then' and f64[1]");
-  expect_failure(Op::kIf, {yes, x, x}, branches({kScalar}, same, same), Code::kInvalidArgument,
-                 "takes 1 inputs, not 2");
+  expect_failure(Op::kIf, {yes, x, x}, branches({kScalar}, same, same), Code::kInvalidArgument, "takes 1 input, not 2");
   expect_failure(Op::kIf, {yes, f32s({}, {1})}, branches({kScalar}, same, same), Code::kDtype, "'then', input 'x0'");
   expect_failure(Op::kIf, {bools({1}, {1}), x}, branches({kScalar}, same, same), Code::kShape, "scalar");
   ValueType open{DType::kF64, {Dim::symbol("n")}};
@@ -426,7 +425,8 @@ TEST(control, scan_refuses_xs_of_different_lengths_and_a_scalar) {
   auto two = sub_graph({kScalar, kScalar}, [](Builder&, auto& in) { return std::vector{in[0] + in[1]}; });
   expect_failure(Op::kScan, {f64s({2}, {1, 2}), f64s({3}, {1, 2, 3})}, loop(0, 2, two), Code::kShape, "3 is not 2");
   expect_failure(Op::kScan, {one, one}, loop(1, 1, product_body()), Code::kShape, "needs rank 1 or more");
-  expect_failure(Op::kScan, {one}, loop(1, 1, product_body()), Code::kOption, "exceed 1 inputs");
+  expect_failure(Op::kScan, {one}, loop(1, 1, product_body()), Code::kOption,
+                 "n_carry is 1 and n_xs is 1, but the node has 1 input: first the carries, then the xs");
 }
 
 }  // namespace rlx::test

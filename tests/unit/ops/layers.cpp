@@ -95,7 +95,7 @@ TEST(einsum, refuses_equations_that_do_not_fit_and_sizes_that_differ) {
   auto refused = [&](const char* equation, const char* part, Code code = Code::kOption) {
     expect_failure(Op::kEinsum, {a, b}, {{"equation", equation}}, code, part);
   };
-  refused("ij", "1 terms for 2 inputs");
+  refused("ij", "1 term for 2 inputs");
   refused("ijk,k", "names 3 axes");
   refused("ij,j->ik", "the output's k is in no term");
   refused("ij,j->ii", "twice");

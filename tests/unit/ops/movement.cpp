@@ -30,7 +30,7 @@ TEST(movement, axes_of_size_one) {
   expect_failure(Op::kFlatten, {kX}, {{"axis", int64_t{3}}}, Code::kRange, "outside 0..2");
 }
 
-TEST(movement, repetition) {
+TEST(movement, tile_and_repeat) {
   expect_op(Op::kTile, {kX}, {{"repeats", std::vector<int64_t>{1, 2}}},
             i32s({2, 6}, {1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6}));
   expect_op(Op::kTile, {i32s({2}, {1, 2})}, {{"repeats", std::vector<int64_t>{0}}}, i32s({0}, {}));
@@ -43,7 +43,7 @@ TEST(movement, repetition) {
             i32s({4, 3}, {1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6}));
 }
 
-TEST(movement, pieces) {
+TEST(movement, split_and_stack) {
   Tensor x = i32s({5}, {1, 2, 3, 4, 5});
   expect_op(Op::kSplit, {x}, {{"sizes", std::vector<int64_t>{2, 0, 3}}},
             {i32s({2}, {1, 2}), i32s({0}, {}), i32s({3}, {3, 4, 5})});
@@ -69,7 +69,7 @@ TEST(movement, splitting_a_symbol_gives_sizes_without_a_trace_of_clamps) {
   EXPECT_EQ(text_of(b.ops(Op::kTopK, {y}, {{"k", int64_t{3}}})[0].type()), "f32[3]");
 }
 
-TEST(movement, order) {
+TEST(movement, flip_roll_and_reverse) {
   expect_op(Op::kFlip, {kX}, axes({0, 1}), i32s({2, 3}, {6, 5, 4, 3, 2, 1}));
   auto roll = [](int64_t shift) { return NamedAttrs{{"axis", int64_t{1}}, {"shift", shift}}; };
   expect_op(Op::kRoll, {kX}, roll(1), i32s({2, 3}, {3, 1, 2, 6, 4, 5}));
