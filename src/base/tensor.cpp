@@ -36,7 +36,10 @@ Result<size_t> Tensor::checked_bytes(DType dtype, std::span<const int64_t> dims)
         .with("got", dims.empty() ? "a scalar" : std::to_string(dims.back()));
   auto count = element_count(dims);
   auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
-  if (!bytes) return Status(Code::kShape, type_text(dtype, dims) + " has more bytes than 63 bits hold");
+  if (!bytes)
+    return Status(Code::kShape, type_text(dtype, dims) + " has more bytes than 63 bits hold")
+        .with("expected", format("at most {} bytes", INT64_MAX))
+        .with("got", type_text(dtype, dims));
   return static_cast<size_t>(*bytes);
 }
 

@@ -76,8 +76,8 @@ static Status check_arity(const OpInfo& info, std::span<const Value> in) {
         .with("got", std::to_string(in.size()));
   for (size_t i = 0; i < std::max(in.size(), ports.size()); i++) {
     const Port& port = ports[std::min(i, ports.size() - 1)];
-    bool here = i < in.size() && in[i] != kAbsent;
-    bool may_miss = port.optional || (port.variadic && i >= ports.size());
+    bool is_given = i < in.size(), here = is_given && in[i] != kAbsent;
+    bool may_miss = port.optional && !(port.variadic && is_given);  // a list of inputs has no gaps
     if (!here && !may_miss)
       return Status(Code::kInvalidArgument, ordinal_input(info, i) + " is missing")
           .with("input", port.name)

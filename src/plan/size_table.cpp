@@ -72,10 +72,13 @@ SizeTable::Joins SizeTable::find_joins(const std::vector<DecidedSize>& fresh) co
 // Whether a plan can be made for this upper size of a symbol.
 static Status check_upper(const std::string& name, int64_t size, const Interval& range) {
   RLX_TRY(check_size(name, size, range));
-  if (size > std::max(kLargestSymbol, range.lo) && range.hi == Interval::kUnbounded && size < Interval::kUnbounded)
+  int64_t most = std::max(kLargestSymbol, range.lo);
+  if (size > most && range.hi == Interval::kUnbounded)
     return Status(Code::kRange, format("the size '{}' = {} is above {}, the limit of a size without a declared maximum",
-                                       name, size, kLargestSymbol))
-        .with("value", name);
+                                       name, size, most))
+        .with("value", name)
+        .with("expected", format("at most {}", most))
+        .with("got", std::to_string(size));
   return {};
 }
 
@@ -105,14 +108,17 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
     int64_t size = range.hi;
     auto maker = made_by.find(name);
     if (maker != made_by.end()) size = most_of(name, maker->second, joins, size);
-    if (auto given = wanted.find(name); given != wanted.end()) size = given->second;
+    auto given = wanted.find(name);
+    if (given != wanted.end()) size = given->second;
     // A size that the run finds may have a very large maximum, which only says what an i32 or i64 can hold. No plan
     // can reserve memory for it, so the size is open.
     bool is_large = maker != made_by.end() && size > std::max(kLargestSymbol, range.lo);
     bool is_open = is_large || (size >= Interval::kUnbounded && plan_.is_body);
     if (is_open) size = std::min(std::max(kLargestSymbol, range.lo), range.hi);
-    if (size >= Interval::kUnbounded) missing.push_back(name);
-    RLX_TRY(check_upper(name, size, range));
+    if (given == wanted.end() && size >= Interval::kUnbounded)
+      missing.push_back(name);
+    else
+      RLX_TRY(check_upper(name, size, range));
     plan_.symbol_ids.emplace(name, static_cast<uint32_t>(plan_.symbols.size()));
     plan_.symbols.push_back({name, range, size, is_open});
   }
@@ -229,7 +235,10 @@ Result<int64_t> SizeTable::upper_bytes(const ValueType& type, std::string_view n
   int64_t count = std::min(product.value_or(Interval::kUnbounded), std::max<int64_t>(whole, 0));
   auto bytes = byte_size(type.dtype, count);
   if (!bytes || *bytes > kLargestValue)
-    return Status(Code::kRange, "'" + std::string(name) + "' has too many elements: " + shortened(text_of(type)));
+    return Status(Code::kRange, "'" + std::string(name) + "' has too many elements: " + shortened(text_of(type)))
+        .with("value", name)
+        .with("expected", format("at most {} bytes", kLargestValue))
+        .with("got", type_text(type.dtype, upper(type.dims)));
   return *bytes;
 }
 

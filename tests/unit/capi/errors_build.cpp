@@ -86,6 +86,13 @@ TEST(errors, inputs_of_ops) {
        RLX_E_INVALID_ARGUMENT,
        {"add: ", "'b'", "missing"},
        [](User& u) { u.op("add", {u.input("x", {2})}); }},
+      {"passes RLX_ABSENT within a list of inputs",
+       RLX_E_INVALID_ARGUMENT,
+       {"concat: input 'x' 1 is missing"},
+       [](User& u) {
+         rlx_value_t x = u.input("x", {2});
+         u.op("concat axis=0", {x, RLX_ABSENT, x});
+       }},
       {"passes RLX_ABSENT for a needed input",
        RLX_E_INVALID_ARGUMENT,
        {"add: ", "'a'", "missing"},

@@ -32,6 +32,15 @@ TEST(messages, options) {
          u.small_graph(false);
          return u.compile(nullptr);
        }},
+      {"gives a size that is above every limit",
+       RLX_E_RANGE,
+       {nullptr, "n", "at most 1073741823", "4611686018427387904"},
+       {"'n' = 4611686018427387904", "above 1073741823"},
+       {"no upper size"},
+       [](User& u) {
+         u.small_graph(false);
+         return u.compile("dims.n=4611686018427387904");
+       }},
       {"gives an option that is near no other",
        RLX_E_OPTION,
        {nullptr, "warp.speed", nullptr, nullptr},

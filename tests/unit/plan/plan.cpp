@@ -218,6 +218,10 @@ TEST(plan, a_value_may_be_too_large_for_any_memory) {
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.status().code(), Code::kRange);
   EXPECT_NE(plan.status().message().find("too many elements: f32[n,m]"), std::string::npos) << plan.status().message();
+  ASSERT_TRUE(plan.status().detail("value") && plan.status().detail("expected") && plan.status().detail("got"));
+  EXPECT_EQ(*plan.status().detail("value"), "x");
+  EXPECT_EQ(*plan.status().detail("expected"), "at most 140737488355328 bytes");
+  EXPECT_EQ(*plan.status().detail("got"), "f32[1073741824,1073741824]");
 }
 
 // As many bytes as no int64_t can count.
