@@ -125,6 +125,7 @@ std::string check_at_sizes(const RandomGraph& random, const Meanings& meanings) 
   for (Meaning* meaning : meanings) {
     auto bound = bind_sizes(random.graph, meaning->inputs());
     if (!bound.ok() || bound->empty()) continue;
+    for (const DecidedSize& size : decided_sizes(random.graph)) bound->erase(size.symbol);
     std::vector<std::pair<std::string, int64_t>> some(bound->begin(), bound->end());
     for (bool is_all : {true, false}) {
       if (!is_all) std::erase_if(some, [&](const auto&) { return draw.chance(50); });
