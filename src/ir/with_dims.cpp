@@ -25,7 +25,7 @@ Status require_range(Graph& graph, const Dim& dim, Interval range, const std::st
   return range.hi == Interval::kUnbounded ? Status() : graph.add_guard({Guard::kLessEqual, dim, range.hi, where});
 }
 
-static Result<Graph> copied(const Graph& graph, SymbolDims dims, Graph made);
+static Result<Graph> copied(const Graph& graph, const SymbolDims& dims, Graph made);
 
 // The symbols of the dims that come into a body in the place of its symbols.
 static std::vector<std::string> coming_into(const Graph& body, const SymbolDims& dims) {
@@ -137,40 +137,15 @@ static Result<Value> add(const Graph& from, uint32_t index, const SymbolDims& di
                 RLX_TRY(with_dims(node.attrs, dims, to)), node.name);
 }
 
-// Where more is known of a node at the new dims, it has other sizes in the place of symbols that it decided: such as an
-// `if` that takes one branch now. These sizes stand for the symbols from there on.
-static void note_decided(const Node& before, const Node& now, SymbolDims& dims) {
-  visit_decided_sizes(before, [&](const std::string& symbol, bool) {
-    if (dims.contains(symbol)) return;
-    for (size_t i = 0; i < before.out.size(); i++)
-      for (size_t axis = 0; axis < before.out[i].rank(); axis++) {
-        const std::string* name = before.out[i].dims[axis].symbol_name();
-        const Dim& size = now.out[i].dims[axis];
-        if (name && *name == symbol && !(size == Dim::symbol(symbol))) dims.emplace(symbol, size);
-      }
-  });
-}
-
-// Notes in `dims` what stands for symbols that the graph has decided.
-static Result<Graph> copied_once(const Graph& graph, SymbolDims& dims, Graph made) {
+static Result<Graph> copied(const Graph& graph, const SymbolDims& dims, Graph made) {
   for (const auto& [name, range] : graph.symbols())
     if (!dims.contains(name)) RLX_TRY(made.declare_symbol(name, range));
   for (const Guard& guard : graph.guards())
     if (!guard.is_derived)  // the others are inferred again
       RLX_TRY(made.declare_guard({guard.relation, with_dims(guard.a, dims), with_dims(guard.b, dims), guard.where}));
-  for (uint32_t node = 0; node < graph.nodes().size(); node++) {
-    Value value = RLX_TRY(add(graph, node, dims, made));
-    note_decided(graph.node(node), made.node(value), dims);
-  }
+  for (uint32_t node = 0; node < graph.nodes().size(); node++) RLX_TRY(add(graph, node, dims, made));
   for (const GraphOutput& output : graph.outputs()) RLX_TRY(made.add_output(output.name, output.value));
   return made;
-}
-
-static Result<Graph> copied(const Graph& graph, SymbolDims dims, Graph made) {
-  size_t given = dims.size();
-  Graph copy = RLX_TRY(copied_once(graph, dims, made));
-  // Guards come before the nodes and may name such symbols, too.
-  return dims.size() == given ? std::move(copy) : copied_once(graph, dims, std::move(made));
 }
 
 Result<Graph> with_dims(const Graph& graph, const SymbolDims& dims, const Graph* around) {
