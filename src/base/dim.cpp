@@ -102,9 +102,8 @@ static std::optional<Dim> join_extremes(const Term& x, const Term& y) {
   const Atom &a = *x.atoms[0], &b = *y.atoms[0];
   bool same_kind = a.kind == b.kind;
   if (x.coefficient != (same_kind ? -y.coefficient : y.coefficient)) return std::nullopt;
-  Dim by = a.a - a.b;
-  bool aligned = by == b.a - b.b;
-  if (!aligned && !(by == b.b - b.a)) return std::nullopt;
+  bool aligned = a.difference == b.difference;
+  if (!aligned && !(a.difference == Dim(-1) * b.difference)) return std::nullopt;
   const Dim& beside = aligned ? b.a : b.b;  // the operand of b that corresponds to a.a
   return Dim(x.coefficient) * (same_kind ? a.a - beside : a.b + beside);
 }
@@ -152,6 +151,7 @@ static Dim from_atom(Atom atom) {
     if (dim->is_literal()) *dim = saturate(dim->literal());
   atom.hash = atom.kind == Atom::kSymbol ? std::hash<std::string>()(atom.name)
                                          : hash_mix(hash_mix(hash_mix(1, atom.kind), atom.a.hash()), atom.b.hash());
+  if (atom.kind == Atom::kMax || atom.kind == Atom::kMin) atom.difference = atom.a - atom.b;
   return Dim::from({{Term{1, {std::make_shared<const Atom>(std::move(atom))}}}});
 }
 

@@ -67,6 +67,7 @@ struct Atom {
   std::string name;  // of a symbol
   Dim a, b;          // operands of the others
   size_t hash = 0;   // set at construction, as for a polynomial
+  Dim difference;    // a - b, of a max or min: to subtract again at every sum would take exponential time
 };
 using AtomPtr = std::shared_ptr<const Atom>;
 

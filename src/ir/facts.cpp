@@ -76,8 +76,15 @@ static bool is_saturated(const Dim& dim) {
                      [&](const Term& term) { return is_end(term.coefficient); });
 }
 
+// A fact that takes long to say helps nobody: comparisons of comparisons double with each op.
+static bool is_long(const Dim& dim) {
+  constexpr int64_t kMostParts = 128;
+  return dim.parts() > kMostParts;
+}
+
 void FactArgs::set(Affine form) {
   if (!dtypes::X.has(type().dtype) && type().dtype != DType::kBool) return;
+  if (is_long(form.offset) || std::any_of(form.steps.begin(), form.steps.end(), is_long)) return;
   if (is_saturated(form.offset) || std::any_of(form.steps.begin(), form.steps.end(), is_saturated)) return;
   for (size_t axis = 0; axis < form.steps.size(); axis++)
     if (type().dims[axis].is(1)) form.steps[axis] = 0;

@@ -147,8 +147,12 @@ class DecidedSymbols {
     return Dim::symbol(used_.back());
   }
 
+  // Names of sizes that are not open go.
   void keep() {
-    if (!used_.empty()) args_.attrs = args_.attrs.with(attr_, std::move(used_));
+    if (used_.empty())
+      args_.attrs = args_.attrs.with(attr_, {});
+    else
+      args_.attrs = args_.attrs.with(attr_, std::move(used_));
   }
 
  private:
@@ -207,9 +211,11 @@ class JoinedSizes {
   DecidedSymbols in_run_{args_, "symbols"}, chosen_{args_, "chosen"};
 };
 
-// The condition as a size, if it follows from sizes.
+// The condition as a size, if it follows from sizes. A node whose condition was not known when its sizes got names
+// keeps these, even where more is known by now: its users have them.
 static std::optional<Dim> condition_of(InferArgs& args) {
   if (args.attrs.has("when")) return args.attrs.dim("when");
+  if (args.attrs.has("symbols") && !args.attrs.has("chosen")) return std::nullopt;
   if (args.values[0].node >= args.graph.nodes().size()) return std::nullopt;  // verified apart from its graph
   Facts facts(args.graph, Facts::Asked::kValues);
   const Affine* form = facts.affine(args.values[0]);

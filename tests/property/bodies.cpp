@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control flow: `if`, `while` and `scan`, also nested. Captures are operands; bodies hold constants and params. Some
 // loops have no trip, and some conditions are false at once. A loop ends whatever its values are.
-#include "draw.h"
+#include "bodies.h"
+
 #include "edit.h"
 #include "ops/expr.h"
 
 namespace rlx::test {
 
-namespace {
-
-constexpr int kDeepest = 2;
-
-// Mostly without what nothing needs, nodes and sizes alike.
-std::shared_ptr<const Graph> shared(Draw& draw, Graph graph) {
+std::shared_ptr<const Graph> shared_body(Draw& draw, Graph graph) {
   auto clean = pruned(graph, Leaves::kAll);
   return std::make_shared<const Graph>(clean.ok() && draw.random.chance(90) ? std::move(*clean) : std::move(graph));
 }
 
-// The body's inputs, one for each of these types.
 std::optional<std::vector<Expr>> add_inputs(Draw& body, Builder& builder, const std::vector<ValueType>& types) {
   std::vector<Expr> in;
   for (size_t i = 0; i < types.size(); i++) {
@@ -27,6 +22,10 @@ std::optional<std::vector<Expr>> add_inputs(Draw& body, Builder& builder, const 
   }
   return in;
 }
+
+namespace {
+
+constexpr int kDeepest = 2;
 
 // x, by steps that keep its type.
 Expr kept_type(Draw& body, Builder& builder, Expr x) {
@@ -97,6 +96,8 @@ std::optional<std::vector<ValueType>> types_of(const std::vector<Expr>& values, 
 
 // ---- if ----
 
+}  // namespace
+
 Expr random_condition(Draw& draw, Builder& builder) {
   Expr limit = builder.scalar(DType::kI64, static_cast<double>(draw.random.between(0, 3)));
   switch (draw.random.below(5)) {
@@ -109,6 +110,8 @@ Expr random_condition(Draw& draw, Builder& builder) {
     default: return draw.value(builder, DType::kBool, {});
   }
 }
+
+namespace {
 
 std::optional<Graph> branch(Draw& around, const char* name, const std::vector<ValueType>& in,
                             const std::vector<ValueType>& out) {
@@ -130,8 +133,9 @@ Expr if_node(Draw& draw, Builder& builder) {
   auto then = branch(draw, "then", *types, results), otherwise = branch(draw, "else", *types, results);
   if (!then || !otherwise) return {};
   in.insert(in.begin(), condition);
-  return builder.ops(Op::kIf, in,
-                     {{"then", shared(draw, std::move(*then))}, {"else", shared(draw, std::move(*otherwise))}})[0];
+  return builder.ops(
+      Op::kIf, in,
+      {{"then", shared_body(draw, std::move(*then))}, {"else", shared_body(draw, std::move(*otherwise))}})[0];
 }
 
 // ---- while ----
@@ -176,8 +180,8 @@ Expr while_node(Draw& draw, Builder& builder) {
   auto cond = loop_condition(draw, *types);
   auto body = loop_body(draw, *types, carries);
   if (!cond || !body) return {};
-  NamedAttrs attrs{{"cond", shared(draw, std::move(*cond))},
-                   {"body", shared(draw, std::move(*body))},
+  NamedAttrs attrs{{"cond", shared_body(draw, std::move(*cond))},
+                   {"body", shared_body(draw, std::move(*body))},
                    {"n_carry", static_cast<int64_t>(carries)}};
   if (draw.random.chance(40)) attrs.emplace_back("max_trips", draw.random.between(0, 3));
   return builder.ops(Op::kWhile, in, attrs)[draw.random.chance(80) ? 1 : 0];
@@ -207,7 +211,7 @@ Expr scan_node(Draw& draw, Builder& builder) {
   for (int64_t ys = draw.random.between(n_carry ? 0 : 1, 2); ys > 0; ys--) results.push_back(draw.random.pick(*types));
   auto body = branch(draw, "body", *types, results);
   if (!body) return {};
-  NamedAttrs attrs{{"body", shared(draw, std::move(*body))}, {"n_carry", n_carry}, {"n_xs", n_xs}};
+  NamedAttrs attrs{{"body", shared_body(draw, std::move(*body))}, {"n_carry", n_carry}, {"n_xs", n_xs}};
   if (n_xs == 0) attrs.emplace_back("length", draw.attribute_dim(length));
   if (draw.random.chance(30)) attrs.emplace_back("reverse", int64_t{1});
   Outputs out = builder.ops(Op::kScan, in, attrs);

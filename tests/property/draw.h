@@ -84,6 +84,7 @@ bool add_any_row(Draw& draw);
 bool add_repeated(Draw& draw);   // a node that is there already
 bool add_integers(Draw& draw);   // integers.cpp: chains that wrap, narrow and are compared
 bool add_control(Draw& draw);    // bodies.cpp: if, while, scan
+bool add_varying(Draw& draw);    // varying.cpp: values whose sizes the run decides, in branches and loops
 bool add_spelling(Draw& draw);   // spellings.cpp: a composite in its expanded form, or as exporters write it
 void add_something(Draw& draw);  // generate.cpp: any of these
 

@@ -84,6 +84,18 @@ RandomGraph random_graph(uint64_t seed, const OpTable& table, const OpInfo* want
   return made;
 }
 
+RandomGraph varying_graph(uint64_t seed) {
+  Draw draw(seed, Graph("random", &op_table()));
+  for (int64_t count = draw.random.between(1, 4); count > 0; count--) add_varying(draw);
+  if (draw.random.chance(30)) add_something(draw);
+  while (draw.graph.nodes().empty()) add_any_row(draw);
+  add_outputs(draw);
+  if (auto clean = pruned(draw.graph, Leaves::kAll); clean.ok()) draw.graph = std::move(*clean);
+  RandomGraph made = draw.filled();
+  if (has_finite_fill(made.graph)) make_tame(made);
+  return made;
+}
+
 RandomGraph with_contents(uint64_t seed, Graph graph) {
   return Draw(seed, std::move(graph)).filled();
 }

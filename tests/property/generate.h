@@ -42,6 +42,8 @@ struct RandomGraph {
 
 // `wanted`: this row's node is tried first; null: any.
 RandomGraph random_graph(uint64_t seed, const OpTable& table, const OpInfo* wanted = nullptr);
+// One of values whose sizes contents, branches and loops decide.
+RandomGraph varying_graph(uint64_t seed);
 // A given graph, at sizes and with contents of this seed.
 RandomGraph with_contents(uint64_t seed, Graph graph);
 // No leaf, not internal; no input that must be block-quantised; no required attribute that is a sub-graph or a tensor.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tests of this folder; or, with --seconds N [--seed S], random graphs for as long as one likes: every fault is
-// printed, cut down, and their count; with --rules before it, graphs of the examples of rules; or, with --show S, the
-// graph of that seed; or, with --check FILE, a graph's text, with contents of 20 seeds.
+// printed, cut down, and their count; with --rules before it, graphs of the examples of rules, with --varying graphs
+// whose sizes vary; or, with --show S, the graph of that seed; or, with --check FILE, a graph's text, with contents of
+// 20 seeds.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -40,6 +41,14 @@ TEST(random_graphs, keep_their_meaning) {
   EXPECT_GT(tally.evaluated, tally.graphs / 2) << "too few graphs run to say anything";
   std::printf("%llu graphs, %llu of them run, at %llu sizes\n", static_cast<unsigned long long>(tally.graphs),
               static_cast<unsigned long long>(tally.evaluated), static_cast<unsigned long long>(tally.runs));
+}
+
+TEST(random_graphs, of_sizes_that_vary_keep_their_meaning) {
+  Tally tally;
+  auto env = env_of_tests();
+  ASSERT_TRUE(env.ok()) << env.status().message();
+  for (uint64_t seed = 1; seed <= 150; seed++) EXPECT_EQ(check_varying_of_seed(seed, *env, tally), "");
+  EXPECT_GT(tally.evaluated, tally.graphs / 2) << "too few graphs run to say anything";
 }
 
 TEST(random_graphs, go_through_every_pass) {
@@ -163,6 +172,7 @@ int main(int argc, char** argv) {
   uint64_t seed = 1;
   rlx::test::CheckSeed check = rlx::test::check_seed;
   for (int i = 1; i < argc; i++) {
+    if (!std::strcmp(argv[i], "--varying")) check = rlx::test::check_varying_of_seed;
     if (!std::strcmp(argv[i], "--rules")) check = rlx::test::check_example_of_seed;
     if (i + 1 == argc) break;
     if (!std::strcmp(argv[i], "--seconds")) seconds = std::atof(argv[i + 1]);

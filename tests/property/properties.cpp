@@ -379,4 +379,10 @@ std::string check_seed(uint64_t seed, const std::shared_ptr<Env>& env, Tally& ta
   return wrong.empty() ? "" : "seed " + std::to_string(seed) + ": " + wrong;
 }
 
+std::string check_varying_of_seed(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally) {
+  tally.seed = seed;
+  std::string wrong = check_and_shrink(varying_graph(seed), env, tally);
+  return wrong.empty() ? "" : "seed " + std::to_string(seed) + ": " + wrong;
+}
+
 }  // namespace rlx::test

@@ -35,6 +35,8 @@ std::string check_rules(const RuleSet& rules, Grade grade, const RandomGraph& ra
 std::string check_and_shrink(const RandomGraph& random, const std::shared_ptr<Env>& env, Tally& tally);
 // The same of the graph of a seed.
 std::string check_seed(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally);
+// The same of a graph whose sizes vary.
+std::string check_varying_of_seed(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally);
 // The same of an example of rules, one after another.
 std::string check_example_of_seed(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally);
 

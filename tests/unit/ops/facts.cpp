@@ -78,6 +78,21 @@ TEST(facts, the_opposite_of_what_sizes_decide_is_decided) {
   }
 }
 
+// Each `xor` names its operands twice, so a chain of them would be 2^40 numbers long. It has no fact then.
+TEST(facts, of_a_chain_of_conditions_end_where_they_become_long) {
+  std::string text = "graph (n in [0, 50]) {\n x = input f32[n]\n n = dim_size(x) axis=0\n p0 = ne(n, n)\n";
+  for (int i = 1; i <= 40; i++) {
+    std::string k = std::to_string(i);
+    text += " c" + k + " = constant i64[] {" + k + "}\n q" + k + " = lt(n, c" + k + ")\n p" + k + " = bit_xor(p" +
+            std::to_string(i - 1) + ", q" + k + ")\n";
+  }
+  auto graph = parse(text + " output p40\n}");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  Facts facts(*graph);
+  EXPECT_FALSE(facts.affine(graph->outputs()[0].value));
+  EXPECT_TRUE(facts.affine({5, 0})) << "of one condition";
+}
+
 // A loop over params is resident, so it runs when they are set. This does not hold if its body holds params of its own,
 // whose names are those of the program.
 TEST(facts, a_loop_has_the_phase_of_what_it_reads) {
