@@ -28,7 +28,9 @@ class SlotNames {
   Result<SlotAlias> find(std::string_view text) const {
     size_t first = text.find('=');
     if (first == std::string_view::npos)
-      return Status(Code::kOption, format("io.alias: '{}' is not 'output=input'", text)).with("value", text);
+      return Status(Code::kOption, format("io.alias: '{}' is not 'output=input'", text))
+          .with("value", text)
+          .with("expected", "output=input");
     auto found = find(text, first);
     for (size_t at = first; !found.ok() && (at = text.find('=', at + 1)) != std::string_view::npos;)
       if (auto other = find(text, at); other.ok()) found = std::move(other);

@@ -133,7 +133,8 @@ Status check_pass_names(std::string_view option, const std::vector<std::string>&
       std::string hint = did_you_mean(name, known);
       if (hint.empty()) hint = "; the passes are " + listed(pass_names());
       return Status(Code::kOption, format("{}: there is no pass or rule '{}'{}", option, name, hint))
-          .with("value", name);
+          .with("value", name)
+          .with("expected", listed(pass_names()) + ", or a rule of theirs");
     }
   return {};
 }
@@ -151,7 +152,8 @@ Result<CompileOptions> parse_compile_options(const NamedAttrs& given, std::span<
     std::string_view rest = is_family(*row) ? std::string_view(key).substr(stem_of(row->def.name).size()) : key;
     if (row->def.name == "dispatch.<op>" && !op_table().find(rest))
       return Status(Code::kOption, "the option '" + key + "' names no op" + op_table().suggestion(rest))
-          .with("value", key);
+          .with("value", key)
+          .with("expected", "dispatch.<op>, of an op in the schema of ops");
     AttrDef def = row->def;
     def.name = key;
     AttrValue value = RLX_TRY(coerce(def, given_value));

@@ -78,10 +78,13 @@ Status Graph::declare_symbol(std::string_view name, Interval range) {
     return Status(Code::kRange, format("the size '{}' {}", name, why)).with("value", name);
   };
   if (range.lo < 0) return refuse(format("has the minimum {}: no size is negative", range.lo));
+  if (range.lo > kLargestSize) return refuse(format("has the minimum {}: no size is above 2^48", range.lo));
   if (range.lo > range.hi)
     return refuse(format("has no legal value: its minimum {} is above its maximum {}", range.lo, range.hi));
   if (both.lo > both.hi)
-    return refuse(format("cannot be in [{}, {}] and in [{}, {}]", before.lo, before.hi, range.lo, range.hi));
+    return refuse(format("cannot be in [{}, {}] and in [{}, {}]", before.lo, before.hi, range.lo, range.hi))
+        .with("expected", format("within [{}, {}]", before.lo, before.hi))
+        .with("got", format("[{}, {}]", range.lo, range.hi));
   if (known && both.lo == before.lo && both.hi == before.hi) return {};
   auto own = symbol_index_.find(name);
   if (own != symbol_index_.end()) {

@@ -80,7 +80,10 @@ static std::vector<Dim> piece_sizes(const Dim& n, const Attrs& attrs) {
 
 Outputs decompose_split(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
+  constexpr int64_t kMostParts = int64_t{1} << 16;
   int64_t axis = attrs.i64("axis");
+  if (attrs.has("parts") && attrs.i64("parts") > kMostParts)
+    return refuse(in, Code::kRange, format("parts is {}, at most {} are made", attrs.i64("parts"), kMostParts));
   if (attrs.has("sizes") == attrs.has("parts")) return refuse(in, Code::kOption, "give either 'sizes' or 'parts'");
   const Dim& n = x.dim(axis);
   std::vector<Dim> sizes = piece_sizes(n, attrs);

@@ -55,7 +55,8 @@ Status Env::no_device(std::string_view spec) const {
   for (const auto& device : devices_) known.emplace_back(device->info().name);
   return Status(Code::kUnavailable, format("there is no device '{}', only {}", spec, listed(known)))
       .with("device", spec)
-      .with("expected", listed(known));
+      .with("expected", listed(known))
+      .with("got", spec);
 }
 
 Result<Tensor> Env::make_tensor(DType dtype, std::span<const int64_t> dims, Device* device) const {

@@ -359,7 +359,7 @@ Status Exec::run() {
 }
 
 // Makes a submitted run hold the memory that it uses, because the slots may be bound again. What it writes cannot be
-// frozen until it has ended.
+// frozen until it has ended. After a failure the caller lets go of it again.
 Status Exec::hold(Run& run) const {
   run.drop_memory();
   for (SlotKind kind : {SlotKind::kInput, SlotKind::kOutput}) {
@@ -371,9 +371,7 @@ Status Exec::hold(Run& run) const {
       if (it.is_staged) run.held.push_back(it.stage);
       if (!memory || !is_written(kind, i)) continue;
       run.written.push_back(it.given() ? it.claim : Storage::written(it.own));
-      if (run.written.back()) continue;
-      run.drop_memory();
-      return cannot_write(kind, i);  // another thread has frozen it this moment
+      if (!run.written.back()) return cannot_write(kind, i);  // another thread has frozen it this moment
     }
   }
   return {};
@@ -391,17 +389,19 @@ Result<Fence> Exec::submit(std::span<const Fence> wait) {
   std::vector<Fence> before(wait.begin(), wait.end());
   if (!in_flight_.empty()) before.push_back(in_flight_.back().fence);
   run->program = program_;
-  RLX_TRY(hold(*run));
-  in_flight_.push_back(std::move(sent));
   struct Sent {  // gives the run back unless it was submitted
     std::deque<InFlight>& runs;
-    bool committed = false;
+    Run& run;
+    bool is_listed = false, committed = false;
     ~Sent() {
       if (committed) return;
-      runs.back().run->drop_memory();
-      runs.pop_back();
+      run.drop_memory();
+      if (is_listed) runs.pop_back();
     }
-  } guard{in_flight_};
+  } guard{in_flight_, *run};
+  RLX_TRY(hold(*run));
+  in_flight_.push_back(std::move(sent));
+  guard.is_listed = true;
   InFlight& last = in_flight_.back();
   last.fence = program_->env()->queue().submit(last.run, scope_of(*run), before);
   guard.committed = run->is_in_flight = true;
