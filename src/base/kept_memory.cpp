@@ -16,7 +16,7 @@ static size_t class_size(size_t bytes) {
 // Allocated memory, and the KeptMemory that takes it back; null if it is simply freed.
 class KeptMemory::Held : public Buffer {
  public:
-  Held(HostMemory memory, size_t bytes, std::shared_ptr<KeptMemory> home, SizeClass key)
+  Held(HostMemory&& memory, size_t bytes, std::shared_ptr<KeptMemory> home, SizeClass key)
       : memory_(std::move(memory)), bytes_(bytes), home_(std::move(home)), key_(key) {}
   ~Held() override {
     if (home_) home_->take_back(std::move(memory_), key_);
@@ -46,13 +46,14 @@ Result<HostMemory> KeptMemory::allocated(SizeClass key, size_t asked) const {
 Result<std::shared_ptr<Buffer>> KeptMemory::allocate(size_t bytes, MemoryKind kind) {
   bool is_kept = most_ > 0 && bytes >= kSmallest && bytes <= most_;
   SizeClass key{kind, is_kept ? class_size(bytes) : bytes};
-  HostMemory memory = is_kept ? take_kept(key) : HostMemory();
+  if (!is_kept)
+    return std::shared_ptr<Buffer>(std::make_shared<Held>(RLX_TRY(allocated(key, bytes)), bytes, nullptr, key));
+  HostMemory memory = take_kept(key);
   if (memory.data())
     memory.count_again();
   else
     memory = RLX_TRY(allocated(key, bytes));
-  std::shared_ptr<KeptMemory> home = is_kept ? shared_from_this() : nullptr;
-  return std::shared_ptr<Buffer>(std::make_shared<Held>(std::move(memory), bytes, std::move(home), key));
+  return std::shared_ptr<Buffer>(std::make_shared<Held>(std::move(memory), bytes, shared_from_this(), key));
 }
 
 // Empty if no buffer of the class is kept.

@@ -114,15 +114,23 @@ std::string_view kind_text(SlotKind kind) {
   return kind == SlotKind::kInput ? "input" : kind == SlotKind::kOutput ? "output" : "param";
 }
 
-Result<Indices> Program::slots_named(SlotKind kind, std::span<const std::string_view> names, size_t count) const {
+// As match_names. The usual call, without names, takes the short way.
+Status Program::find_slots(SlotKind kind, std::span<const std::string_view> names, size_t count, Indices& found) const {
+  size_t all = slots(kind).size();
+  if (names.empty() && count == all) {
+    for (size_t i = 0; i < all; i++) found.push_back(i);
+    return {};
+  }
   auto find_slot = [&](std::string_view name) { return find(kind, name); };
   auto name_of = [&](size_t slot) -> std::string_view { return slots(kind)[slot].name; };
-  return match_names({kind_text(kind), slots(kind).size(), find_slot, name_of}, names, count, kind == SlotKind::kInput);
+  found = RLX_TRY(match_names({kind_text(kind), all, find_slot, name_of}, names, count, kind == SlotKind::kInput));
+  return {};
 }
 
 Result<std::vector<Tensor>> Program::run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
                                          std::span<const std::string_view> out_names, size_t n_out) {
-  RLX_TRY(slots_named(SlotKind::kOutput, out_names, n_out));  // before there is memory for as many
+  Indices out_slots;
+  RLX_TRY(find_slots(SlotKind::kOutput, out_names, n_out, out_slots));  // before there is memory for as many
   std::vector<Tensor> results(n_out);
   InlinedVector<Tensor, 4> inputs(in.begin(), in.end());
   RLX_TRY(run(in_names, std::span(inputs.data(), inputs.size()), out_names, results));
@@ -131,8 +139,9 @@ Result<std::vector<Tensor>> Program::run(std::span<const std::string_view> in_na
 
 Status Program::run(std::span<const std::string_view> in_names, std::span<Tensor> in,
                     std::span<const std::string_view> out_names, std::span<Tensor> out) {
-  Indices in_slots = RLX_TRY(slots_named(SlotKind::kInput, in_names, in.size()));
-  Indices out_slots = RLX_TRY(slots_named(SlotKind::kOutput, out_names, out.size()));
+  Indices in_slots, out_slots;
+  RLX_TRY(find_slots(SlotKind::kInput, in_names, in.size(), in_slots));
+  RLX_TRY(find_slots(SlotKind::kOutput, out_names, out.size(), out_slots));
   std::unique_ptr<Exec> exec = RLX_TRY(take_exec());
   Status status = exec->run_once(in_slots, in, out_slots, out);
   return_exec(std::move(exec));

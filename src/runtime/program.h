@@ -83,7 +83,7 @@ class Program : public std::enable_shared_from_this<Program> {
   static Result<std::shared_ptr<Program>> finish(std::shared_ptr<ParamStore> params,
                                                  const std::shared_ptr<const Plan>& plan);
   void make_slots();
-  Result<Indices> slots_named(SlotKind kind, std::span<const std::string_view> names, size_t count) const;
+  Status find_slots(SlotKind kind, std::span<const std::string_view> names, size_t count, Indices& found) const;
   Result<std::unique_ptr<Exec>> take_exec();
   void return_exec(std::unique_ptr<Exec> exec);
 
