@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolutions with the common windows, 3x3 and 5x5 at stride 1 or 2, on rows that fill vectors. They read x
-// in place. A band of some rows of outputs is computed at once, so each vector of x is loaded once for all of them. A
-// part is a plane.
+// Depthwise convolutions with the common windows, 3x3, 5x5 and 7x7 at stride 1 or 2, on rows that fill vectors. They
+// read x in place. A band of some rows of outputs is computed at once, so each vector of x is loaded once for all of
+// them. A part is a plane.
 
 inline constexpr int64_t kBandRows = 7;                              // divides 14, 28, 56 and 112
 inline constexpr int64_t kLeastRow = 16, kMaxRow = 1024;             // elements of a row of x and y
@@ -10,7 +10,8 @@ alignas(64) inline constexpr float kZeroRow[kMaxRow + kLanes] = {};  // stands f
 inline bool depthwise_fits(const ConvArgs& p) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   for (const ConvAxis* axis : {&y, &x}) {
-    bool is_common = (axis->taps == 3 || axis->taps == 5) && (axis->stride == 1 || axis->stride == 2);
+    bool is_common =
+        (axis->taps == 3 || axis->taps == 5 || axis->taps == 7) && (axis->stride == 1 || axis->stride == 2);
     bool is_dilated = axis->dilation != 1 || axis->lhs_dilation != 1;
     if (!is_common || is_dilated || axis->lo < 0 || axis->lo >= axis->taps) return false;
   }
@@ -87,8 +88,9 @@ inline int64_t depthwise_parts(const ConvArgs& p) {
 }
 inline void depthwise_run(const ConvArgs& p, int64_t begin, int64_t end) {
   using Plane = void (*)(const ConvArgs&, int64_t);
-  constexpr Plane kPlanes[2][2] = {{depthwise_plane<3, 1>, depthwise_plane<3, 2>},
-                                   {depthwise_plane<5, 1>, depthwise_plane<5, 2>}};
-  Plane run = kPlanes[p.axes[2].taps == 5][p.axes[2].stride == 2];
+  constexpr Plane kPlanes[3][2] = {{depthwise_plane<3, 1>, depthwise_plane<3, 2>},
+                                   {depthwise_plane<5, 1>, depthwise_plane<5, 2>},
+                                   {depthwise_plane<7, 1>, depthwise_plane<7, 2>}};
+  Plane run = kPlanes[p.axes[2].taps / 2 - 1][p.axes[2].stride == 2];
   for (int64_t plane = begin; plane < end; ++plane) run(p, plane);
 }

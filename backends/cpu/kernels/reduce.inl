@@ -35,7 +35,10 @@ struct Max {
                                                              : std::numeric_limits<T>::lowest();
   template <class T>
   static T join(T a, T b) {
-    return (a > b) | (a != a) ? a : b;
+    if constexpr (std::is_same_v<T, Vec>)
+      return max(a, b);
+    else
+      return (a > b) | (a != a) ? a : b;
   }
 };
 struct Min {
@@ -44,7 +47,10 @@ struct Min {
                                                              : std::numeric_limits<T>::max();
   template <class T>
   static T join(T a, T b) {
-    return (a < b) | (a != a) ? a : b;
+    if constexpr (std::is_same_v<T, Vec>)
+      return min(a, b);
+    else
+      return (a < b) | (a != a) ? a : b;
   }
 };
 
@@ -107,10 +113,101 @@ constexpr LastLanes<M, Width> last_lanes() {
   return masks;
 }
 
+template <class T>
+using LanesOf [[gnu::vector_size(4 * kLanes)]] = T;
+
+// ---- short rows: each is folded to a vector, and the vectors of kWidth rows are then folded together
+
+template <class T>
+inline constexpr int64_t kWidth = sizeof(LanesOf<T>) / sizeof(T);
+template <class T>
+constexpr bool is_short(int64_t n) {
+  constexpr int64_t kMostVectors = 32;
+  return sizeof(T) >= sizeof(float) && n <= kMostVectors * kWidth<T>;
+}
+
+// The first n <= kWidth elements, and identities behind them.
+template <class Fn, class T>
+[[gnu::always_inline]] inline LanesOf<T> load_first(const T* x, int64_t n) {
+  LanesOf<T> terms, identity = LanesOf<T>{} + Fn::template kIdentity<T>;
+#if RLX_ISA == 0
+  terms = identity;
+  for (int64_t i = 0; i < n; ++i) terms[i] = x[i];
+  return terms;
+#else
+  constexpr int64_t kWords = sizeof(T) / sizeof(float);
+  const Vec words = load(reinterpret_cast<const float*>(x), n * kWords);
+  __builtin_memcpy(&terms, &words, sizeof terms);
+  using Mask = decltype(terms == terms);
+  static constexpr auto kMasks = last_lanes<std::remove_cvref_t<decltype(Mask{}[0])>, kWidth<T>>();
+  Mask mask;
+  __builtin_memcpy(&mask, kMasks.values + kWidth<T> - n, sizeof mask);
+  return mask ? identity : terms;
+#endif
+}
+// A row of up to kWidth terms, as lanes_of_row gives it.
+template <class Fn, class T>
+[[gnu::always_inline]] inline LanesOf<T> lane_row(const T* x, int64_t n) {
+  return Fn::join(LanesOf<T>{} + Fn::template kIdentity<T>, load_first<Fn>(x, n));
+}
+template <class Fn, class T>
+[[gnu::always_inline]] inline LanesOf<T> lanes_of_row(const T* x, int64_t n) {
+  constexpr int64_t kStep = 4 * kWidth<T>;
+  LanesOf<T> lanes[4], terms;
+  RLX_UNROLL for (auto& lane : lanes) lane = LanesOf<T>{} + Fn::template kIdentity<T>;
+  int64_t i = 0;
+  for (; i + kStep <= n; i += kStep) {
+    RLX_UNROLL for (int k = 0; k < 4; ++k) {
+      __builtin_memcpy(&terms, x + i + k * kWidth<T>, sizeof terms);
+      lanes[k] = Fn::join(lanes[k], terms);
+    }
+  }
+  if (i > 0) lanes[0] = Fn::join(Fn::join(lanes[0], lanes[1]), Fn::join(lanes[2], lanes[3]));
+  for (; i + kWidth<T> <= n; i += kWidth<T>) {
+    __builtin_memcpy(&terms, x + i, sizeof terms);
+    lanes[0] = Fn::join(lanes[0], terms);
+  }
+  return i < n ? Fn::join(lanes[0], load_first<Fn>(x + i, n - i)) : lanes[0];
+}
+
+// Two vectors of segments of 2 * Half lanes become one: each segment is folded in the middle, and those of a and b take
+// turns.
+template <class Fn, int Half, class V, int... I>
+inline V fold_two(V a, V b, std::integer_sequence<int, I...>) {
+  constexpr int kCount = sizeof...(I);
+  V lower = __builtin_shufflevector(a, b, (I / Half % 2 * kCount + I / (2 * Half) * (2 * Half) + I % Half)...);
+  V upper = __builtin_shufflevector(a, b, (I / Half % 2 * kCount + I / (2 * Half) * (2 * Half) + I % Half + Half)...);
+  return Fn::join(lower, upper);
+}
+// Lane i of the result is what fold_lanes_of gives for rows[i].
+template <class Fn, int Half, class V, int Width>
+[[gnu::always_inline]] inline V fold_all(V (&rows)[Width]) {
+  RLX_UNROLL for (int i = 0; i < Half; ++i) rows[i] =
+      fold_two<Fn, Half>(rows[i], rows[i + Half], std::make_integer_sequence<int, Width>());
+  if constexpr (Half > 1)
+    return fold_all<Fn, Half / 2>(rows);
+  else
+    return rows[0];
+}
+// Folds kWidth rows, which are `stride` apart.
+template <class Fn, class T>
+inline void reduce_short_rows(const T* x, int64_t stride, int64_t n, T* y) {
+  LanesOf<T> rows[kWidth<T>];
+  if (n <= kWidth<T>)
+    RLX_UNROLL for (int64_t i = 0; i < kWidth<T>; ++i) rows[i] = lane_row<Fn>(x + i * stride, n);
+  else
+    for (int64_t i = 0; i < kWidth<T>; ++i) rows[i] = lanes_of_row<Fn>(x + i * stride, n);
+  const LanesOf<T> results = fold_all<Fn, kWidth<T> / 2>(rows);
+  __builtin_memcpy(y, &results, sizeof results);
+}
+
+// ---- rows
+
 // Folds a row of adjacent terms.
 template <class Fn, class T>
 T reduce_row(const T* x, int64_t n) {
-  using Lanes [[gnu::vector_size(4 * kLanes)]] = T;
+  if (is_short<T>(n)) return fold_lanes_of<Fn, T>(lanes_of_row<Fn>(x, n));
+  using Lanes = LanesOf<T>;
   constexpr int64_t kWidth = sizeof(Lanes) / sizeof(T), kStep = 4 * kWidth;
   T total = Fn::template kIdentity<T>;
   int64_t i = 0;
@@ -240,8 +337,14 @@ void reduce_parts_of(const ReduceArgs& p, int64_t begin, int64_t end) {
   T* y = static_cast<T*>(p.y);
   int64_t folded = p.folded.count(), kept = p.kept.count(), each = rows_in_part(p);
   if (p.inner == 1) {
-    for (int64_t row = begin * each; row < (end * each < kept ? end * each : kept); ++row)
-      y[row] = reduce_rows<Fn>(p, x + offset_of(p.kept, row), folded, terms_of(p, row));
+    int64_t row = begin * each, last = end * each < kept ? end * each : kept;
+    if constexpr (sizeof(T) >= sizeof(float)) {
+      const int64_t stride = p.kept.strides[0];  // the only one: neighbours of one kind are merged
+      const bool is_fit = folded == 1 && p.row_terms == 0 && p.kept.rank <= 1 && is_short<T>(p.n);
+      for (; is_fit && row + kWidth<T> <= last; row += kWidth<T>)
+        reduce_short_rows<Fn>(x + row * stride, stride, p.n, y + row);
+    }
+    for (; row < last; ++row) y[row] = reduce_rows<Fn>(p, x + offset_of(p.kept, row), folded, terms_of(p, row));
     return;
   }
   for (int64_t part = begin; part < end; ++part) {

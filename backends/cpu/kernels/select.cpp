@@ -268,7 +268,7 @@ template <class T>
   for (int64_t i = 0; i < p.k; i++) store_selected(p, x, stretch, places[packed_place(sorted[i])], to + i * p.inner);
 }
 
-// ---- few of a short line of short keys: those found so far are kept in order
+// ---- few of a line of short keys: those found so far are kept in order
 
 constexpr int64_t kShortest = 256, kMostInserted = 16;
 template <class T>
@@ -284,10 +284,17 @@ void select_by_insertion(const SelectArgs& p, const T* x, const Stretch& stretch
   };
   int64_t i = 0;
   for (; i < p.k; i++) offer(i);
-  for (; p.inner == 1 && i + kWidth<T> <= stretch.n; i += kWidth<T>) {
-    auto last = all<Keys<T>>(order.one(x + packed_place(first[p.k - 1])));
-    if (!any(order.precedes(order.several(x + i), last))) continue;
-    for (int64_t lane = 0; lane < kWidth<T>; lane++) offer(i + lane);
+  constexpr int64_t kBlock = 4 * kWidth<T>;
+  auto last = [&] { return all<Keys<T>>(order.one(x + packed_place(first[p.k - 1]))); };
+  for (; p.inner == 1 && i + kBlock <= stretch.n; i += kBlock) {
+    Keys<T> worst = last();
+    auto better = order.precedes(order.several(x + i), worst);
+    for (int64_t v = 1; v < 4; v++) better |= order.precedes(order.several(x + i + v * kWidth<T>), worst);
+    if (!any(better)) continue;
+    for (int64_t v = i; v < i + kBlock; v += kWidth<T>) {
+      if (!any(order.precedes(order.several(x + v), last()))) continue;
+      for (int64_t lane = 0; lane < kWidth<T>; lane++) offer(v + lane);
+    }
   }
   for (; i < stretch.n; i++) offer(i);
   for (i = 0; i < p.k; i++) store_selected(p, x, stretch, packed_place(first[i]), to + i * p.inner);
@@ -393,6 +400,12 @@ bool is_many(const SelectArgs& p, int64_t n) {
   return p.k > kMaxSelected || kCounted * p.k * static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(p.k))) > n;
 }
 
+// With few of a long line hardly any element moves others; lines side by side are faster in heaps.
+bool suits_insertion(const SelectArgs& p, int64_t n) {
+  if (p.k > kMostInserted || n > INT32_MAX) return false;
+  return is_many(p, n) ? n <= kShortest : p.inner == 1;
+}
+
 template <class T>
 void select_lines(const SelectArgs& p, int64_t outer, int64_t first, int64_t lines) {
   const T* x = static_cast<const T*>(p.x) + outer * p.n * p.inner + first;
@@ -407,8 +420,8 @@ void select_lines(const SelectArgs& p, int64_t outer, int64_t first, int64_t lin
   }
   if (p.k == 1) return p.inner == 1 ? select_extreme(p, x, stretch, to) : select_extremes(p, x, stretch, lines, to);
   if constexpr (sizeof(T) <= sizeof(uint32_t))
-    if ((p.largest || !p.nan_wins) && is_many(p, stretch.n)) {
-      bool are_few = p.k <= kMostInserted && stretch.n <= kShortest;
+    if (bool are_few = suits_insertion(p, stretch.n);
+        (p.largest || !p.nan_wins) && (are_few || is_many(p, stretch.n))) {
       for (int64_t line = 0; line < lines; line++)
         if (are_few)
           select_by_insertion(p, x + line, stretch, to + line);
