@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolutions with the common windows, 3x3, 5x5 and 7x7 at stride 1 or 2, on rows that fill vectors. They
-// read x in place. A band of some rows of outputs is computed at once, so each vector of x is loaded once for all of
-// them. A part is a plane.
+// Depthwise convolutions with the common windows, 3x3, 5x5 and 7x7 at stride 1 or 2, on rows that nearly fill
+// vectors. They read x in place. A band of some rows of outputs is computed at once, so each vector of x is loaded once
+// for all of them. A part is a plane.
 
 inline constexpr int64_t kBandRows = 7;                              // divides 14, 28, 56 and 112
-inline constexpr int64_t kLeastRow = 16, kMaxRow = 1024;             // elements of a row of x and y
+inline constexpr int64_t kLeastRow = 12, kMaxRow = 1024;             // elements of a row of x and y
 alignas(64) inline constexpr float kZeroRow[kMaxRow + kLanes] = {};  // stands for rows outside of x
 
 inline bool depthwise_fits(const ConvArgs& p) {
