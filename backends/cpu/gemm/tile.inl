@@ -20,15 +20,17 @@ struct Tile {
 template <int Rows, int Vecs, int Chains>
 [[gnu::always_inline]] inline void sum_terms(const Tile& t, const float* a, const float* b, int64_t k, const char* next,
                                              Vec (&sums)[Rows][Vecs]) {
-  // With few rows B streams from memory; with many rows it comes from the second-level cache.
-  constexpr int64_t kAhead = Rows <= 3 ? 4096 / 4 : 16 * Vecs * kLanes;
+  // With few rows B streams from memory; with many rows it comes from the second-level cache. Rows far apart are those
+  // of an image, read strip by strip: the next strip begins where this one ends.
+  constexpr int64_t kStrip = Vecs * kLanes, kFar = 1024;
+  const int64_t ahead = t.b_row > kFar ? kStrip : Rows <= 3 ? 4096 / 4 : 16 * kStrip;
   Vec acc[Chains][Rows][Vecs] = {};
   int64_t term = 0;
   auto add_term = [&](int chain) __attribute__((always_inline)) {
     Vec right[Vecs];
     RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
       right[v] = load(b + v * kLanes);
-      __builtin_prefetch(b + v * kLanes + kAhead);
+      __builtin_prefetch(b + v * kLanes + ahead);
     }
     RLX_UNROLL for (int r = 0; r < Rows; ++r) {
       Vec left = splat(a[r * t.a_row]);
