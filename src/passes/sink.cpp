@@ -15,7 +15,10 @@ namespace {
 
 class Sinking {
  public:
-  explicit Sinking(const Graph& graph) : graph_(graph), facts_(graph), room_(kMaxCopies * graph.nodes().size()) {}
+  explicit Sinking(const Graph& graph)
+      : graph_(graph), facts_(graph), room_(kMaxCopies * graph.nodes().size()), steps_(room_) {}
+
+  uint64_t visits() const { return visits_; }
 
   // Whether each operand sinks.
   std::vector<bool> chosen(const Node& node) {
@@ -49,18 +52,30 @@ class Sinking {
   // bodies share a large part of the graph, the copies would grow with the product of the two. So there is a limit: a
   // value for which no room is left stays an operand.
   static constexpr size_t kMaxCopies = 4;  // of each node, on average
+  // Walks that find no room are limited together, too. What depends on no more nodes than this is always looked at.
+  static constexpr size_t kSmall = 64;
   bool take_room(Value value) {
+    // Both limits only fall, so what was refused, and all that depends on it, would be refused again.
+    size_t most = std::min(room_, std::max(steps_, kSmall));
     std::unordered_set<uint32_t> seen{value.node};
     std::vector<uint32_t> waiting{value.node};
-    for (; !waiting.empty() && seen.size() <= room_;) {
+    bool fits = true;
+    while (fits && !waiting.empty()) {
       uint32_t node = waiting.back();
       waiting.pop_back();
+      visits_++;
+      fits = seen.size() <= most && !refused_.contains(node);
       for (Value in : graph_.node(node).in)
-        if (present(in) && seen.insert(in.node).second) waiting.push_back(in.node);
+        if (present(in) && seen.size() <= most && seen.insert(in.node).second) waiting.push_back(in.node);
     }
-    if (seen.size() > room_) return false;
-    room_ -= seen.size();
-    return true;
+    fits = fits && seen.size() <= most;
+    if (fits) {
+      room_ -= seen.size();
+    } else {
+      refused_.insert(value.node);
+      steps_ -= std::min(steps_, seen.size());
+    }
+    return fits;
   }
 
   // A name for an input of the body. A param that sinks keeps its name, so the input must not have it.
@@ -77,15 +92,18 @@ class Sinking {
 
   const Graph& graph_;
   Facts facts_;
-  size_t room_;  // how many nodes may still be copied
+  size_t room_;   // how many nodes may still be copied
+  size_t steps_;  // how many nodes may still be seen in vain
+  std::unordered_set<uint32_t> refused_;
+  uint64_t visits_ = 0;  // of nodes, to find what they depend on
 };
 
 }  // namespace
 
-Result<Graph> sink_residents(Graph graph, PassContext&) {
+Result<Graph> sink_residents(Graph graph, PassContext& context) {
   if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_control)) return graph;
   Sinking sinking(graph);
-  return with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
+  auto made = with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
     const Node& node = graph.node(index);
     std::vector<bool> sinks = is_control(node) ? sinking.chosen(node) : std::vector<bool>();
     if (std::find(sinks.begin(), sinks.end(), true) == sinks.end()) return std::vector<Value>();
@@ -98,6 +116,8 @@ Result<Graph> sink_residents(Graph graph, PassContext&) {
     Value made = RLX_TRY(copy.to().add(graph.info(node), in, std::move(attrs), node.name));
     return outputs_of(copy.to(), made.node);
   });
+  if (context.report) context.report->visits += sinking.visits();
+  return made;
 }
 
 }  // namespace rlx

@@ -80,12 +80,29 @@ void picks(Builder& b, int n) {
   output(b, "y", sum);
 }
 
+// Branches that all read the end of one long chain of weights, which can be copied into few of them.
+void branches_on_weights(Builder& b, int n) {
+  Expr w = b.wrap(*b.graph().add_param("w", DType::kF32, {8}));
+  for (int i = 0; i < n; i++) w = unary(Op::kSin, w);
+  Expr condition = b.wrap(*b.graph().add_input("p", DType::kBool, {})), y = input(b, "x", {8});
+  NamedAttrs attrs;
+  for (auto [name, op] : {std::pair{"then", Op::kAdd}, {"else", Op::kMul}}) {
+    auto body = std::make_shared<Graph>();
+    Builder inside(*body);
+    output(inside, "y", binary(op, input(inside, "a", {8}), input(inside, "b", {8})));
+    attrs.emplace_back(name, std::shared_ptr<const Graph>(std::move(body)));
+  }
+  for (int i = 0; i < n; i++) y = b.ops(Op::kIf, std::array{condition, y, i % 2 ? w : unary(Op::kCos, w)}, attrs)[0];
+  output(b, "y", y);
+}
+
 constexpr std::pair<const char*, Make> kGraphs[] = {{"chain_of_scalars", chain_of_scalars},
                                                     {"shared_sums", shared_sums},
                                                     {"chain_of_norms", chain_of_norms},
                                                     {"wide_use", wide_use},
                                                     {"views", views},
-                                                    {"picks", picks}};
+                                                    {"picks", picks},
+                                                    {"branches_on_weights", branches_on_weights}};
 
 }  // namespace
 
