@@ -29,6 +29,15 @@ std::vector<std::string> own_symbols(const Attrs& attrs, const Graph& body) {
   return own;
 }
 
+void visit_decided_axes(const Node& node, VisitAxis body) {
+  std::unordered_map<std::string_view, bool> decided;  // by symbol: whether a run finds it
+  visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) { decided.emplace(symbol, in_run); });
+  for (uint32_t i = 0; i < node.out.size() && !decided.empty(); i++)
+    for (uint32_t axis = 0; axis < node.out[i].rank(); axis++)
+      if (const std::string* name = node.out[i].dims[axis].symbol_name(); name && decided.contains(*name))
+        body(i, axis, *name, decided.at(*name));
+}
+
 namespace {
 
 // Of a graph, itself included.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "ir/graph.h"
 
 namespace rlx {
@@ -19,6 +20,10 @@ const std::vector<std::string>& carried_symbols(const Attrs& attrs);
 
 // The symbols of a body that have no meaning outside: both kinds. `attrs` are those of the node whose body it is.
 std::vector<std::string> own_symbols(const Attrs& attrs, const Graph& body);
+
+// Visits the axes of a node's outputs whose size the node decides.
+using VisitAxis = FunctionRef<void(uint32_t output, uint32_t axis, const std::string& symbol, bool in_run)>;
+void visit_decided_axes(const Node& node, VisitAxis body);
 
 // The most graphs that may nest, one in the other and in all: passes, plans and texts follow them by recursion, and
 // visit a graph once for each place in which it is a body.

@@ -2,6 +2,7 @@
 #include "ir/with_dims.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/body.h"
 
@@ -25,7 +26,8 @@ Status require_range(Graph& graph, const Dim& dim, Interval range, const std::st
   return range.hi == Interval::kUnbounded ? Status() : graph.add_guard({Guard::kLessEqual, dim, range.hi, where});
 }
 
-static Result<Graph> copied(const Graph& graph, const SymbolDims& dims, Graph made);
+// `names`: new names for symbols that nodes of the graph decide, and for those of its carries.
+static Result<Graph> copied(const Graph& graph, const SymbolDims& dims, const SymbolDims& names, Graph made);
 
 // The symbols of the dims that come into a body in the place of its symbols.
 static std::vector<std::string> coming_into(const Graph& body, const SymbolDims& dims) {
@@ -84,29 +86,26 @@ static Result<Graph> body_with_dims(const Attrs& attrs, const Graph& body, Symbo
   for (const auto& [symbol, dim] : dims)
     if (body.has_symbol(symbol))
       RLX_TRY(require_range(scope, dim, body.symbol_range(symbol), "the body's size '" + symbol + "'"));
+  SymbolDims names;
   for (const std::string& name : own)
-    if (auto other = renamed.find(name); other != renamed.end()) {
-      RLX_TRY(made.declare_symbol(*other->second.symbol_name(), body.symbol_range(name)));
-      dims.insert_or_assign(name, other->second);
-    }
-  return copied(body, dims, std::move(made));
+    if (auto other = renamed.find(name); other != renamed.end()) names.insert(*other);
+  return copied(body, dims, names, std::move(made));
 }
 
-static std::string renamed(const std::string& symbol, const SymbolDims& dims) {
-  auto found = dims.find(symbol);
-  const std::string* other = found == dims.end() ? nullptr : found->second.symbol_name();
-  return other ? *other : symbol;
+static std::string renamed(const std::string& symbol, const SymbolDims& names) {
+  auto found = names.find(symbol);
+  return found == names.end() ? symbol : *found->second.symbol_name();
 }
 
-// `dims` name a symbol that the node decides, or that its bodies carry, only where it gets a new name.
-static AttrValue with_names(const AttrValue& value, const SymbolDims& dims) {
-  if (auto* name = std::get_if<std::string>(&value)) return renamed(*name, dims);
-  std::vector<std::string> names;
+static AttrValue with_names(const AttrValue& value, const SymbolDims& names) {
+  if (auto* name = std::get_if<std::string>(&value)) return renamed(*name, names);
+  std::vector<std::string> list;
   if (auto* given = std::get_if<std::vector<std::string>>(&value))
-    for (const std::string& name : *given) names.push_back(renamed(name, dims));
-  return names.empty() ? value : AttrValue(std::move(names));
+    for (const std::string& name : *given) list.push_back(renamed(name, names));
+  return list.empty() ? value : AttrValue(std::move(list));
 }
 
+// Without the names of the sizes that the node decides.
 static Result<Attrs> with_dims(const Attrs& attrs, const SymbolDims& dims, Graph& scope) {
   Attrs made = attrs;
   const SymbolDims renamed = new_names(attrs, dims);
@@ -115,7 +114,7 @@ static Result<Attrs> with_dims(const Attrs& attrs, const SymbolDims& dims, Graph
     const AttrDef& def = attrs.info()->attrs[i];
     if (auto* dim = std::get_if<Dim>(&value)) made.set(i, with_dims(*dim, dims));
     if (auto* list = std::get_if<std::vector<Dim>>(&value)) made.set(i, with_dims(*list, dims));
-    if (names_sizes(def)) made.set(i, with_names(value, dims));
+    if (names_sizes(def)) made.set(i, std::monostate());
     if (names_carried(def)) made.set(i, with_names(value, renamed));
     if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body)
       made.set(i, std::make_shared<const Graph>(RLX_TRY(body_with_dims(attrs, **body, dims, renamed, scope))));
@@ -123,33 +122,132 @@ static Result<Attrs> with_dims(const Attrs& attrs, const SymbolDims& dims, Graph
   return made;
 }
 
-// Every node of the graph becomes one node of the copy, in the same order, so values stay the same.
-static Result<Value> add(const Graph& from, uint32_t index, const SymbolDims& dims, Graph& to) {
-  const Node& node = from.node(index);
-  if (node.op == Op::kConstant) return to.append_copy(from, index, {});
-  if (node.op == Op::kInput || node.op == Op::kParam) {
-    const ValueType& type = node.out[0];
-    const std::string& name = from.leaf_name(index);
-    return node.op == Op::kInput ? to.add_input(name, type.dtype, with_dims(type.dims, dims))
-                                 : to.add_param(name, type.dtype, with_dims(type.dims, dims));
-  }
-  return to.add(from.info(node), std::span<const Value>(node.in.begin(), node.in.size()),
-                RLX_TRY(with_dims(node.attrs, dims, to)), node.name);
-}
+namespace {
 
-static Result<Graph> copied(const Graph& graph, const SymbolDims& dims, Graph made) {
-  for (const auto& [name, range] : graph.symbols())
-    if (!dims.contains(name)) RLX_TRY(made.declare_symbol(name, range));
-  for (const Guard& guard : graph.guards())
-    if (!guard.is_derived)  // the others are inferred again
-      RLX_TRY(made.declare_guard({guard.relation, with_dims(guard.a, dims), with_dims(guard.b, dims), guard.where}));
-  for (uint32_t node = 0; node < graph.nodes().size(); node++) RLX_TRY(add(graph, node, dims, made));
-  for (const GraphOutput& output : graph.outputs()) RLX_TRY(made.add_output(output.name, output.value));
-  return made;
+// Every node of the graph becomes one node of the copy, in the same order, so values stay the same. A size that a node
+// has decided may follow from the new dims: then it stands for the symbol from there on. So such a symbol is declared,
+// and a guard that names it, when the copy of its node is there.
+class Copying {
+ public:
+  Copying(const Graph& from, const SymbolDims& dims, const SymbolDims& names, Graph to)
+      : from_(from), names_(names), dims_(dims), to_(std::move(to)) {
+    for (const auto& [symbol, name] : names) dims_.insert_or_assign(symbol, name);
+    for (DecidedSize& size : decided_sizes(from)) decider_.emplace(std::move(size.symbol), size.node);
+    for (const Guard& guard : from.guards())
+      if (!guard.is_derived) guards_.emplace(ready_at(guard), &guard);  // the others are inferred again
+  }
+
+  Result<Graph> made() && {
+    for (const auto& [symbol, range] : from_.symbols())
+      if (!decider_.contains(symbol) && (!dims_.contains(symbol) || names_.contains(symbol))) RLX_TRY(declare(symbol));
+    RLX_TRY(declare_guards(kAtOnce));
+    for (uint32_t node = 0; node < from_.nodes().size(); node++) {
+      Value value = RLX_TRY(add(node));
+      RLX_TRY(note_known(from_.node(node), to_.node(value)));
+      RLX_TRY(declare_guards(node));
+    }
+    for (const GraphOutput& output : from_.outputs()) RLX_TRY(to_.add_output(output.name, output.value));
+    return std::move(to_);
+  }
+
+ private:
+  static constexpr int64_t kAtOnce = -1;
+
+  // The last node that decides a size which the guard names.
+  int64_t ready_at(const Guard& guard) const {
+    int64_t last = kAtOnce;
+    for (const Dim* dim : {&guard.a, &guard.b})
+      visit_symbols(*dim, [&](const std::string& symbol) {
+        if (auto found = decider_.find(symbol); found != decider_.end()) last = std::max<int64_t>(last, found->second);
+      });
+    return last;
+  }
+
+  Status declare_guards(int64_t node) {
+    for (auto [at, end] = guards_.equal_range(node); at != end; ++at) {
+      const Guard& guard = *at->second;
+      RLX_TRY(to_.declare_guard({guard.relation, with_dims(guard.a, dims_), with_dims(guard.b, dims_), guard.where}));
+    }
+    return {};
+  }
+
+  Status declare(const std::string& symbol) {
+    return to_.declare_symbol(renamed(symbol, names_), from_.symbol_range(symbol));
+  }
+
+  Result<Value> add(uint32_t index) {
+    const Node& node = from_.node(index);
+    if (node.op == Op::kConstant) return to_.append_copy(from_, index, {});
+    if (node.op == Op::kInput || node.op == Op::kParam) {
+      const ValueType& type = node.out[0];
+      const std::string& name = from_.leaf_name(index);
+      return node.op == Op::kInput ? to_.add_input(name, type.dtype, with_dims(type.dims, dims_))
+                                   : to_.add_param(name, type.dtype, with_dims(type.dims, dims_));
+    }
+    Attrs attrs = RLX_TRY(with_dims(node.attrs, dims_, to_));
+    if (from_.info(node).names_sizes) attrs = RLX_TRY(with_own_names(node, std::move(attrs)));
+    return add(node, std::move(attrs));
+  }
+
+  Result<Value> add(const Node& node, Attrs attrs) {
+    return to_.add(from_.info(node), std::span<const Value>(node.in.begin(), node.in.size()), std::move(attrs),
+                   node.name);
+  }
+
+  // Names go by position. So the node is added without any at first, which shows the sizes that it decides at the new
+  // dims; each gets the name that the node has given to the same axis.
+  Result<Attrs> with_own_names(const Node& node, Attrs attrs) {
+    Graph::Mark mark = to_.mark();
+    Value tried = RLX_TRY(add(node, std::move(attrs)));
+    Attrs made = to_.node(tried).attrs;
+    std::set<std::string> decided;
+    visit_decided_sizes(to_.node(tried), [&](const std::string& symbol, bool) { decided.insert(symbol); });
+    std::map<std::string, std::string> symbols;  // of this graph, by that of the node without names
+    visit_decided_axes(node, [&](uint32_t output, uint32_t axis, const std::string& symbol, bool) {
+      const std::string* open = to_.node(tried).out[output].dims[axis].symbol_name();
+      if (open && decided.contains(*open)) symbols.emplace(*open, symbol);
+    });
+    to_.roll_back(mark);
+    SymbolDims open;
+    for (const auto& [tried_symbol, symbol] : symbols) {
+      RLX_TRY(declare(symbol));
+      open.emplace(tried_symbol, Dim::symbol(renamed(symbol, names_)));
+    }
+    for (size_t i = 0; i < made.values().size(); i++)
+      if (names_sizes(made.info()->attrs[i])) made.set(i, with_names(AttrValue(made.values()[i]), open));
+    return made;
+  }
+
+  // Notes sizes that the node has decided and that now are others.
+  Status note_known(const Node& before, const Node& now) {
+    Status status;
+    visit_decided_axes(before, [&](uint32_t output, uint32_t axis, const std::string& symbol, bool) {
+      const Dim& dim = now.out[output].dims[axis];
+      if (!status.ok() || dim == Dim::symbol(renamed(symbol, names_))) return;
+      if (auto [at, is_new] = known_.insert(symbol); !is_new) return;
+      dims_.insert_or_assign(symbol, dim);
+      status = require_range(to_, dim, from_.symbol_range(symbol), "the size '" + symbol + "'");
+    });
+    return status;
+  }
+
+  const Graph& from_;
+  const SymbolDims& names_;
+  SymbolDims dims_;
+  std::set<std::string> known_;  // of the symbols that nodes of the graph decide: those in `dims_` by now
+  Graph to_;
+  std::map<std::string, uint32_t, std::less<>> decider_;  // by symbol: the node that decides its size
+  std::multimap<int64_t, const Guard*> guards_;           // by the node after which they are declared
+};
+
+}  // namespace
+
+static Result<Graph> copied(const Graph& graph, const SymbolDims& dims, const SymbolDims& names, Graph made) {
+  return Copying(graph, dims, names, std::move(made)).made();
 }
 
 Result<Graph> with_dims(const Graph& graph, const SymbolDims& dims, const Graph* around) {
-  return copied(graph, dims, Graph(graph.name(), &graph.table(), around));
+  return copied(graph, dims, {}, Graph(graph.name(), &graph.table(), around));
 }
 
 }  // namespace rlx

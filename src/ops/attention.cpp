@@ -9,6 +9,14 @@ namespace rlx {
 
 // ---- layouts ----
 
+// [B, S, heads * D] as [B, S, heads, D]; B and S may be 0.
+static Expr split_heads(Expr x, const Attrs& attrs, std::string_view count) {
+  int64_t heads = attrs.i64(count);
+  if (heads < 1) return x.builder().fail(Status(Code::kOption, "'" + std::string(count) + "' must be at least 1"));
+  auto width = divided(x, x.dim(2), heads);
+  return width ? reshape(x, {x.dim(0), x.dim(1), heads, *width}) : Expr();
+}
+
 struct Heads {
   Builder& b;
   std::string layout;
@@ -18,9 +26,8 @@ struct Heads {
     if (layout == "bsx") {
       if (x.rank() != 3) return b.fail(wrong_rank("layout bsx", "3", x.rank()));
       if (!attrs.has(count)) return b.fail(Status(Code::kOption, "layout bsx needs '" + std::string(count) + "'"));
-      int64_t heads = attrs.i64(count);
-      if (heads < 1) return b.fail(Status(Code::kOption, "'" + std::string(count) + "' must be at least 1"));
-      x = reshape(x, {x.dim(0), x.dim(1), heads, -1});
+      x = split_heads(x, attrs, count);
+      if (!x.valid()) return x;
     }
     if (x.rank() != 4) return b.fail(wrong_rank("layout " + layout, "4", x.rank()));
     Expr heads_first = layout == "bhsd" ? x : transpose(x, {0, 2, 1, 3});
@@ -107,8 +114,8 @@ static std::optional<Scored> scored(const Inputs& in, const Attrs& attrs) {
   Expr k = heads.split(in[1], attrs, "num_kv_heads"), v = heads.split(in[2], attrs, "num_kv_heads");
   Expr mask = in[3], bias = in[4], kv_len = in[5], alibi = in[6];
   if (!q.valid() || !k.valid() || !v.valid()) return std::nullopt;
-  bool known = q.dim(1).is_literal() && k.dim(1).is_literal();
-  auto group = known ? exact_div(q.dim(1), k.dim(1)) : divided(q, q.dim(1), k.dim(1));
+  bool is_known_ratio = q.dim(1).is_literal() && k.dim(1).is_literal() && q.dim(1) != k.dim(1);
+  auto group = is_known_ratio ? exact_div(q.dim(1), k.dim(1)) : divided(q, q.dim(1), k.dim(1));
   if (!group) {
     b.fail(Status(Code::kShape, format("{} query heads do not divide into {} kv heads", q.dim(1), k.dim(1))));
     return std::nullopt;
@@ -239,7 +246,8 @@ Outputs decompose_rope(const Inputs& in, const Attrs& attrs) {
   if (joined) {
     if (!attrs.has("num_heads")) return {b.fail(Status(Code::kOption, "layout bsx needs 'num_heads'"))};
     if (x.rank() != 3) return {b.fail(wrong_rank("layout bsx", "3", x.rank()))};
-    x = reshape(x, {x.dim(0), x.dim(1), attrs.i64("num_heads"), -1});
+    x = split_heads(x, attrs, "num_heads");
+    if (!x.valid()) return {};
   } else if (x.rank() != 4) {
     return {b.fail(wrong_rank("x", "4", x.rank()))};
   }

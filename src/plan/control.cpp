@@ -2,7 +2,6 @@
 #include "plan/control.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "base/round_up.h"
@@ -81,17 +80,6 @@ std::vector<bool> stay_in_place(const Plan& body, size_t carries) {
   SlotUses uses(body);
   for (size_t i = 0; i < carries; i++) stay.push_back(uses.may_share(i, i));
   return stay;
-}
-
-// Visits the axes of a node's outputs whose size the node decides.
-using VisitAxis = FunctionRef<void(uint32_t output, uint32_t axis, const std::string& symbol, bool in_run)>;
-void visit_decided_axes(const Node& node, VisitAxis body) {
-  std::unordered_map<std::string_view, bool> decided;  // by symbol: whether a run finds it
-  visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) { decided.emplace(symbol, in_run); });
-  for (uint32_t i = 0; i < node.out.size() && !decided.empty(); i++)
-    for (uint32_t axis = 0; axis < node.out[i].rank(); axis++)
-      if (const std::string* name = node.out[i].dims[axis].symbol_name(); name && decided.contains(*name))
-        body(i, axis, *name, decided.at(*name));
 }
 
 }  // namespace

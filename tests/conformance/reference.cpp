@@ -3,7 +3,9 @@
 // samples, or none for one of its dtypes. So a new row must bring its samples.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <set>
 #include <sstream>
@@ -127,6 +129,62 @@ static void check(const Sample& sample) {
   const OpInfo& info = *op_table().find(sample.op);
   check_results(sample, *graph, info, EvalMode::kTyped);
   check_results(sample, *graph, info, EvalMode::kOracle);
+}
+
+// ---- sizes of 0 ----
+
+// The inputs of the sample, with every axis of this size empty.
+static std::vector<Tensor> emptied(const Sample& sample, int64_t size) {
+  std::vector<Tensor> in = sample.in;
+  for (Tensor& tensor : in) {
+    if (!tensor) continue;
+    std::vector<int64_t> dims(tensor.dims().begin(), tensor.dims().end());
+    if (std::find(dims.begin(), dims.end(), size) == dims.end()) continue;
+    std::replace(dims.begin(), dims.end(), size, int64_t{0});
+    tensor = *Tensor::create(tensor.dtype(), dims);
+  }
+  return in;
+}
+
+static bool same_bytes(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tensor& x, const Tensor& y) {
+    bool is_same_type = x.dtype() == y.dtype() && std::ranges::equal(x.dims(), y.dims());
+    return is_same_type && (x.bytes() == 0 || std::memcmp(x.data(), y.data(), x.bytes()) == 0);
+  });
+}
+
+// What an op gives where a run sets a size to 0 it also gives where the size is 0 from the start (semantics.md N8).
+// Every size of every sample becomes 0, in all inputs that have it. Returns how often the op ran.
+static int check_sizes_of_zero(const Sample& sample) {
+  int runs = 0;
+  std::set<int64_t> sizes;
+  for (const Tensor& tensor : sample.in)
+    if (tensor && !is_block(tensor.dtype())) sizes.insert(tensor.dims().begin(), tensor.dims().end());
+  sizes.erase(0);
+  for (int64_t size : sizes) {
+    auto open = graph_of(sample, size, Dim::symbol("s"));
+    if (!open.ok()) continue;
+    std::vector<Tensor> in = emptied(sample, size);
+    auto expected = run(sample, *open, in, EvalMode::kTyped);
+    if (!expected.ok()) continue;
+    runs++;
+    SCOPED_TRACE(format("{}: {}{} with 0 in the place of {}", sample.where, sample.op, sample.attrs, size));
+    auto fixed = graph_of(sample, size, 0);
+    EXPECT_TRUE(fixed.ok()) << fixed.status().message();
+    if (!fixed.ok()) continue;
+    auto got = run(sample, *fixed, in, EvalMode::kTyped);
+    EXPECT_TRUE(got.ok()) << got.status().message();
+    if (!got.ok()) continue;
+    EXPECT_TRUE(same_bytes(*got, *expected));
+  }
+  return runs;
+}
+
+TEST(conformance, a_size_of_0_may_be_literal) {
+  int runs = 0;
+  for (const Sample& sample : all_samples())
+    if (sample.program.empty() && sample.error.empty()) runs += check_sizes_of_zero(sample);
+  EXPECT_GT(runs, 1000);
 }
 
 // ---- every row ----

@@ -7,6 +7,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "meaning.h"
+#include "passes/at_sizes.h"
 #include "rules/rules.h"
 #include "runtime/program.h"
 #include "shrink.h"
@@ -113,6 +114,28 @@ std::string check_transforms(const RandomGraph& random, const Meanings& meanings
     else if (std::string wrong = guarded([&] { return check_transform(transform, random, meanings, tally); });
              !wrong.empty())
       return std::string(transform.name) + ": " + wrong;
+  return "";
+}
+
+// ---- sizes ----
+
+// At the sizes of a run, all of them or some, the graph means the same.
+std::string check_at_sizes(const RandomGraph& random, const Meanings& meanings) {
+  Random draw(random.graph.nodes().size() * 5 + random.graph.outputs().size());
+  for (Meaning* meaning : meanings) {
+    auto bound = bind_sizes(random.graph, meaning->inputs());
+    if (!bound.ok() || bound->empty()) continue;
+    std::vector<std::pair<std::string, int64_t>> some(bound->begin(), bound->end());
+    for (bool is_all : {true, false}) {
+      if (!is_all) std::erase_if(some, [&](const auto&) { return draw.chance(50); });
+      auto fixed = at_sizes(random.graph, some);
+      // A body that no run enters may be in error at these sizes.
+      if (!fixed.ok() && random.graph.has_bodies()) continue;
+      if (!fixed.ok()) return failed("it is refused", fixed.status()) + sizes_text(random, *meaning);
+      if (Status status = verify(*fixed); !status.ok()) return failed("no valid graph", status) + print(*fixed);
+      if (std::string wrong = difference_of(*fixed, random, *meaning, true); !wrong.empty()) return wrong;
+    }
+  }
   return "";
 }
 
@@ -312,6 +335,9 @@ std::string wrong_with(const RandomGraph& random, const std::shared_ptr<Env>& en
     for (Meaning& meaning : runs)
       if (meaning.bounds() == bounds) meanings.push_back(&meaning);
     if (meanings.empty()) continue;
+    if (wrong.empty() && (only.empty() || only == "at sizes"))
+      if (std::string bad = guarded([&] { return check_at_sizes(random, meanings); }); !bad.empty())
+        wrong = "at sizes: " + bad;
     if (wrong.empty()) wrong = check_families(random, meanings, only, tally);
     if (wrong.empty()) wrong = check_transforms(random, meanings, only, tally);
     if (wrong.empty()) wrong = check_programs(random, meanings, env, only, tally);

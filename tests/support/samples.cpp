@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/samples.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -154,8 +155,8 @@ static std::vector<Dim> dims_of(const Tensor& tensor) {
   return {tensor.dims().begin(), tensor.dims().end()};
 }
 
-Result<Graph> graph_of(const Sample& sample, const OpTable& table) {
-  if (!sample.program.empty()) return parse(sample.program, table, host_ops());
+// On inputs of these dims, one list for each.
+static Result<Graph> graph_on(const Sample& sample, const OpTable& table, const std::vector<std::vector<Dim>>& dims) {
   const OpInfo* info = table.find(sample.op);
   if (!info) return Status(Code::kNotFound, "no row '" + sample.op + "'");
   Graph graph("", &table);
@@ -166,15 +167,32 @@ Result<Graph> graph_of(const Sample& sample, const OpTable& table) {
     if (!tensor)
       in.push_back(kAbsent);
     else if (is_block(tensor.dtype()))
-      in.push_back(RLX_TRY(graph.add_param(name, tensor.dtype(), dims_of(tensor))));
+      in.push_back(RLX_TRY(graph.add_param(name, tensor.dtype(), dims[i])));
     else
-      in.push_back(RLX_TRY(graph.add_input(name, tensor.dtype(), dims_of(tensor))));
+      in.push_back(RLX_TRY(graph.add_input(name, tensor.dtype(), dims[i])));
   }
   NamedAttrs attrs = RLX_TRY(parse_attrs(sample.attrs));
   Value first = RLX_TRY(graph.add(info->op(), in, std::move(attrs)));
   for (uint32_t i = 0; i < graph.node(first).out.size(); i++)
     RLX_TRY(graph.add_output("out" + std::to_string(i), Value{first.node, i}));
   return graph;
+}
+
+static std::vector<std::vector<Dim>> dims_of(const Sample& sample) {
+  std::vector<std::vector<Dim>> dims;
+  for (const Tensor& tensor : sample.in) dims.push_back(tensor ? dims_of(tensor) : std::vector<Dim>());
+  return dims;
+}
+
+Result<Graph> graph_of(const Sample& sample, const OpTable& table) {
+  if (!sample.program.empty()) return parse(sample.program, table, host_ops());
+  return graph_on(sample, table, dims_of(sample));
+}
+
+Result<Graph> graph_of(const Sample& sample, int64_t size, const Dim& dim) {
+  std::vector<std::vector<Dim>> dims = dims_of(sample);
+  for (std::vector<Dim>& list : dims) std::replace(list.begin(), list.end(), Dim(size), dim);
+  return graph_on(sample, op_table(), dims);
 }
 
 Result<std::vector<Tensor>> run(const Sample& sample, const Graph& graph, std::span<const Tensor> in, EvalMode mode) {

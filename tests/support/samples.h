@@ -37,6 +37,8 @@ std::vector<const Sample*> samples_of(std::string_view op);
 
 // The graph: inputs "in0".., outputs "out0"..; block-quantised inputs are params.
 Result<Graph> graph_of(const Sample& sample, const OpTable& table = op_table());
+// The one op on inputs of other sizes: every axis of this size has the dim in its place.
+Result<Graph> graph_of(const Sample& sample, int64_t size, const Dim& dim);
 // Runs the graph on these inputs, which may differ from the sample's own.
 Result<std::vector<Tensor>> run(const Sample& sample, const Graph& graph, std::span<const Tensor> in, EvalMode mode);
 

@@ -469,4 +469,39 @@ graph (n) {
   EXPECT_EQ(text_of(made->type(made->outputs()[0].value)), "f32[3]");
 }
 
+// Where the sizes decide a condition, the branch that is taken gives the sizes that the node has named.
+TEST(at_sizes, sizes_that_a_decided_condition_chooses_are_those_of_its_branch) {
+  auto graph = parse(R"(
+graph (n in [0, 9], k in [0, 18]) {
+  guard k <= 8
+  x = input f32[n]
+  size = dim_size(x) axis=0
+  limit = constant i64[] {3}
+  is_small = lt(size, limit)
+  y = if(is_small, x) then=graph {
+    b = input f32[n]
+    c = concat(b, b) axis=0
+    output c
+  } else=graph {
+    b = input f32[n]
+    c = neg(b)
+    output c
+  } chosen=["k"]
+  z = iota() shape=[k] axis=0 dtype=f32
+  w = add(z, y)
+  output w
+})");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  for (int64_t n : {2, 4}) {
+    auto made = at_sizes(*graph, {{"n", n}});
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_TRUE(made->symbols().empty());
+    auto program = Program::compile(env_with(1), *made, nullptr, nullptr, {});
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    auto got = (*program)->run({}, std::array{noise({n}, 2)}, {}, 1);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    EXPECT_EQ(type_text((*got)[0].dtype(), (*got)[0].dims()), "f32[4]");
+  }
+}
+
 }  // namespace rlx
