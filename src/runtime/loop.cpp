@@ -157,8 +157,11 @@ Status Loop::run_trips(const RunScope& scope) {
                  : xs_    ? in_dims_[carries_][0]
                           : around_.sizes().values()[control_.length];
   auto bytes_of_row = [](DType dtype, std::span<const int64_t> dims) { return bytes_of(dtype, dims.subspan(1)); };
-  for (size_t i = carries_; i < carries_ + xs_; i++)
-    row_bytes_[i] = RLX_TRY(bytes_of_row(step_.in[i].dtype, in_dims_[i]));
+  for (size_t i = carries_; i < carries_ + xs_; i++) {
+    const Dims whole = in_dims_[i];
+    row_bytes_[i] = RLX_TRY(bytes_of_row(step_.in[i].dtype, whole));
+    in_dims_[i] = Dims(std::span<const int64_t>(whole).subspan(1));  // what the body gets
+  }
   for (size_t i = carries_; i < out_.size(); i++) {
     int64_t row = row_bytes_[in_.size() + i] = RLX_TRY(bytes_of_row(step_.out[i].dtype, dims_[i]));
     if (!is_open(i)) continue;
