@@ -17,16 +17,6 @@ static Expr product_with_weight(const Match& m) {
   return m.builder().op(Op::kLinear, {x, w}, {{"transpose_w", attrs.i64("transpose_b")}});
 }
 
-// matmul(a, b) -> a * b, for a of shape [..., M, 1] and b of [..., 1, N]: each sum has one term. A rotary embedding's
-// angles are written so.
-static Expr product_of_one_term(const Match& m) {
-  Expr a = m.in(0), b = m.in(1);
-  const Attrs& attrs = m.attrs();
-  if (a.rank() < 2 || b.rank() < 2 || attrs.flag("transpose_a") || attrs.flag("transpose_b")) return Expr();
-  if (!a.dim(-1).is(1) || !b.dim(-2).is(1) || !is_float(a.dtype()) || attrs.has("out_dtype")) return Expr();
-  return a * b;
-}
-
 static bool is_bare(const Match& m, Expr product) {
   return m.node(product).in.size() == 2 && is_open(m.node(product).attrs);
 }
@@ -66,7 +56,6 @@ void add_linear_rules(RuleSet& rules) {
   Pattern bare = op(Op::kLinear, {x, w}).where("without a bias", is_bare);
   Pattern transposed = op(Op::kTranspose, {bare});
   rules.add(exact, "linear", {Op::kMatmul}, product_with_weight);
-  rules.add(close, "matmul_of_one_term", {Op::kMatmul}, product_of_one_term);
   rules.add(exact, "linear_rows", op(Op::kReshape, {any_linear}),
             [=](const Match& m) { return linear_of_rows(m, m[any_linear], m[x]); });
   rules.add(exact, "linear_bias", bare + b, [=](const Match& m) { return linear_with_bias(m, m[bare], m[b]); });
