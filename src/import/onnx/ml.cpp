@@ -73,6 +73,7 @@ void give_label_of_two(Call& call, Expr score, double least) {
 }
 
 void give_two_classes(Call& call, Expr score, double least, double total, std::string_view transform) {
+  if (transform == "PROBIT") return call.fail(Code::kUnsupported, "the transform PROBIT of one score");
   give_label_of_two(call, score, least);
   if (!score.valid()) return;
   bool is_logistic = transform == "LOGISTIC";
