@@ -2,6 +2,7 @@
 #include "plan/early_guards.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "ir/normal.h"
@@ -22,19 +23,19 @@ class EarlyGuards {
     if (plan.graph().is_prologue()) scope_.set_prologue();
   }
 
+  // A guard that contradicts others ends the search: a run checks it before the steps of its time, and fails.
   std::vector<Guard> find() {
-    std::set<uint32_t, Later> times = {PlanSymbol::kGiven};
-    for (const PlanSymbol& symbol : plan_.symbols) times.insert(symbol.made_by);
-    if (times.size() == 1) return {};
+    for (const PlanSymbol& symbol : plan_.symbols) batches_[symbol.made_by];
+    if (batches_.empty() || batches_.rbegin()->first == PlanSymbol::kGiven) return {};
     for (const auto& [name, range] : plan_.graph().symbols())
       if (!scope_.declare_symbol(name, range).ok()) return {};
-    note_times();
-    times.erase(std::prev(times.end()));  // then all guards have been checked
-    for (uint32_t time : times) {
-      for (const Guard& guard : plan_.graph().guards())
-        if (known_at(guard) == time && !scope_.add_guard(guard).ok()) return std::move(found_);
-      for (uint32_t node = 0; node < plan_.graph().nodes().size(); node++)
-        if (time_of_[node] == time && names_size_[node]) infer(plan_.graph().node(node));
+    for (const Guard& guard : plan_.graph().guards()) batches_[known_at(guard)].guards.push_back(&guard);
+    for (uint32_t node = 0; node < plan_.graph().nodes().size(); node++) add(node);
+    batches_.erase(std::prev(batches_.end()));  // then all guards have been checked
+    for (const auto& [time, batch] : batches_) {
+      for (const Guard* guard : batch.guards)
+        if (!scope_.add_guard(*guard).ok()) return std::move(found_);
+      for (uint32_t node : batch.nodes) infer(plan_.graph().node(node));
     }
     return std::move(found_);
   }
@@ -45,23 +46,22 @@ class EarlyGuards {
   }
 
   // A node may run once the sizes that it names are known, but for those that it finds itself.
-  void note_times() {
+  void add(uint32_t index) {
     const Graph& graph = plan_.graph();
-    time_of_.assign(graph.nodes().size(), PlanSymbol::kGiven);
-    names_size_.assign(graph.nodes().size(), false);
-    for (uint32_t i = 0; i < graph.nodes().size(); i++) {
-      const Node& node = graph.node(i);
-      std::set<std::string> own;
-      visit_decided_sizes(node, [&](const std::string& symbol, bool) { own.insert(symbol); });
-      auto note = [&](const std::string& name) {
-        names_size_[i] = true;
-        if (!own.contains(name)) time_of_[i] = PlanSymbol::later(time_of_[i], plan_.known_at(Dim::symbol(name)));
-      };
-      visit_symbols(node, note);
-      for (Value value : node.in)
-        if (present(value))
-          for (const Dim& dim : graph.type(value).dims) visit_symbols(dim, note);
-    }
+    const Node& node = graph.node(index);
+    std::set<std::string> own;
+    visit_decided_sizes(node, [&](const std::string& symbol, bool) { own.insert(symbol); });
+    uint32_t time = PlanSymbol::kGiven;
+    bool names_size = false;
+    auto note = [&](const std::string& name) {
+      names_size = true;
+      if (!own.contains(name)) time = PlanSymbol::later(time, plan_.known_at(Dim::symbol(name)));
+    };
+    visit_symbols(node, note);
+    for (Value value : node.in)
+      if (present(value))
+        for (const Dim& dim : graph.type(value).dims) visit_symbols(dim, note);
+    if (names_size) batches_[time].nodes.push_back(index);
   }
 
   // The host answers for its own ops: their kernels see all sizes.
@@ -86,9 +86,12 @@ class EarlyGuards {
   }
 
   const Plan& plan_;
-  Graph scope_;                    // symbols, and the guards that are known by now
-  std::vector<uint32_t> time_of_;  // by node
-  std::vector<bool> names_size_;   // by node
+  Graph scope_;  // symbols, and the guards that are known by now
+  struct Batch {
+    std::vector<const Guard*> guards;
+    std::vector<uint32_t> nodes;  // those that name sizes
+  };
+  std::map<uint32_t, Batch, Later> batches_;  // by the time from which the run knows their sizes
   std::vector<Guard> found_;
 };
 
