@@ -262,7 +262,18 @@ inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64
   }
 }
 
+// A product of a single tile has no blocks and no panels: finding that out would take longer than the tile.
+inline bool is_one_tile(const ProductArgs& p) {
+  return p.m > kGemvRows && p.m <= tile_rows(1) && p.n <= kLanes && !is_thin(p);
+}
+inline void one_tile(const ProductArgs& p) {
+  alignas(64) float out[kMaxRows * kTileStride];
+  kTiles.fns[1][p.m]({p.a, p.a_row, 1, p.packed, strip_of(panel_width(p.n)), p.k, out, kTileStride, p.packed}, false);
+  finish(p.epilogue, out, p.m, p.n, corner(p.epilogue, 0, 0, p.y, p.y_row));
+}
+
 inline void product_run(const ProductArgs& p, int64_t begin, int64_t end) {
+  if (begin < end && is_one_tile(p)) return one_tile(p);
   int64_t width = panel_width(p.n), panels = panel_count(p.n);
   Blocks blocks = row_blocks(p.m, p.n, p.k);
   int64_t block = begin > 0 ? begin / panels : 0, panel = begin - block * panels;
