@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 
 #include "base/exception.h"
@@ -133,7 +132,8 @@ void Host::count_bytes(MemoryKind kind, size_t bytes) {
 }
 
 Result<HostMemory> HostMemory::allocate(std::shared_ptr<Host> host, size_t bytes, MemoryKind kind, size_t align) {
-  if (!std::has_single_bit(align) || align < sizeof(void*)) {
+  bool is_power_of_two = (align & (align - 1)) == 0;  // std::has_single_bit calls libgcc
+  if (!is_power_of_two || align < sizeof(void*)) {
     return Status(Code::kInvalidArgument,
                   format("alignment {} is not a power of two of at least {}", align, sizeof(void*)));
   }

@@ -21,10 +21,10 @@ class HostCalls {
   class Call {
    public:
     Call() {
-      if (calls_.depth_++ == 0) calls_.number_.fetch_add(1, std::memory_order_release);
+      if (calls_.depth_++ == 0) calls_.count();
     }
     ~Call() {
-      if (--calls_.depth_ == 0) calls_.number_.fetch_add(1, std::memory_order_release);
+      if (--calls_.depth_ == 0) calls_.count();
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
@@ -34,6 +34,9 @@ class HostCalls {
   };
 
  private:
+  // Only its own thread writes the number.
+  void count() { number_.store(number_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+
   std::atomic<uint64_t> number_{0};
   int depth_ = 0;
 };

@@ -103,6 +103,14 @@ Status Exec::replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<S
   return {};
 }
 
+// The dims of most tensors are fewer than a call of memcmp is worth.
+static bool is_equal(std::span<const int64_t> a, std::span<const int64_t> b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); i++)
+    if (a[i] != b[i]) return false;
+  return true;
+}
+
 // Releases what was bound before only at the end, when the exec is consistent: the host may then get its memory back,
 // and use the exec.
 void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent,
@@ -111,7 +119,7 @@ void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage
   if (used_ && claim) used_->add(*claim, use_of(kind, slot));
   if (used_ && it.claim) used_->remove(*it.claim, use_of(kind, slot));
   bool is_input = kind == SlotKind::kInput || is_aliased(kind, slot);
-  bool same_dims = !is_input || (bound ? it.dims && std::ranges::equal(*it.dims, bound.dims()) : !it.dims);
+  bool same_dims = !is_input || (bound ? it.dims && is_equal(*it.dims, bound.dims()) : !it.dims);
   if (!same_dims) {
     it.dims = bound ? std::optional(Dims(bound.dims())) : std::nullopt;
     sizes_version_++;

@@ -161,13 +161,13 @@ Result<std::unique_ptr<Exec>> Program::take_exec() {
     }
   }
   if (!exec) return Exec::create(shared_from_this());
-  exec->program_ = shared_from_this();
+  exec->program_ = std::shared_ptr<Program>(std::shared_ptr<Program>(), this);  // the caller of run keeps it
   return exec;
 }
 
 void Program::return_exec(std::unique_ptr<Exec> exec) {
   exec->forget_bindings();
-  std::shared_ptr<Program> self = std::move(exec->program_);  // released last, without the lock
+  exec->program_.reset();
   if (is_retired_.load(std::memory_order_acquire)) return exec.reset();
   for (std::atomic<Exec*>& place : idle_) {
     Exec* nobody = nullptr;
