@@ -259,18 +259,18 @@ Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {
   if (has_room(kind, slot)) {
     run.rooms[slot] = it.given() ? staging_rooms_[slot] : rooms_[slot];
     run.frame().set_room(slot, run.rooms[slot].get());
-    if (it.given() && is_read_back(slot)) run.room_copies.push_back({slot, it.claim.get(), nullptr, dtype, dtype});
+    if (it.given() && is_read_back(slot)) run.room_copies.push_back({slot, it.given().get(), nullptr, dtype, dtype});
     bool is_handed_out = it.own && it.own->buffer() == rooms_[slot]->share();
     if (it.given() || is_handed_out)
-      ranges_.push_back({it.given() ? it.claim.get() : it.own.get(), kind, slot, is_written(kind, slot)});
+      ranges_.push_back({it.given() ? it.given().get() : it.own.get(), kind, slot, is_written(kind, slot)});
     return {};
   }
   if (!it.given()) RLX_TRY(make_memory(it.own, it.capacity));
   if (it.is_staged) RLX_TRY(make_memory(it.stage, it.capacity));
   if (it.is_staged && kind == SlotKind::kInput)
-    run.staged_inputs.push_back({slot, it.claim.get(), it.stage.get(), it.bound ? it.bound.dtype() : dtype, dtype});
+    run.staged_inputs.push_back({slot, it.given().get(), it.stage.get(), it.bound ? it.bound.dtype() : dtype, dtype});
   if (it.is_staged && kind == SlotKind::kOutput && is_read_back(slot))
-    run.staged_outputs.push_back({slot, it.claim.get(), it.stage.get(), dtype, dtype});
+    run.staged_outputs.push_back({slot, it.given().get(), it.stage.get(), dtype, dtype});
   run.frame().place(base_of(kind, slot), it.bytes()->place());
   if (!it.is_fresh && (kind == SlotKind::kInput || !is_aliased(kind, slot)))
     ranges_.push_back({it.bytes().get(), kind, slot, is_written(kind, slot)});
@@ -436,8 +436,7 @@ Status Exec::run_once(std::span<const size_t> in_slots, std::span<Tensor> in, st
     const Slot& it = slot_of(SlotKind::kOutput, slot);
     if (it.has_fresh_dims) continue;  // the run will decide its size
     Tensor made = RLX_TRY(program_->env()->make_unfilled(it.type.dtype, run.dims(planned(SlotKind::kOutput, slot))));
-    std::shared_ptr<Storage> claim = made.storage();
-    put(SlotKind::kOutput, slot, std::move(made), nullptr, std::move(claim));
+    put(SlotKind::kOutput, slot, std::move(made), nullptr, nullptr);
     outputs_[slot].is_fresh = true;
   }
   LinkChange links(*this);

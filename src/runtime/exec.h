@@ -61,7 +61,7 @@ class Exec {
   struct SlotMemory {
     Tensor bound;                    // by bind
     std::shared_ptr<Storage> lent;   // by bind_ptr: it has no dims
-    std::shared_ptr<Storage> claim;  // to the bytes of `bound` or `lent`; as a writer if runs write it
+    std::shared_ptr<Storage> claim;  // as a writer to the bytes of `bound` or `lent`; null if runs only read them
     std::shared_ptr<Storage> own;    // made when first needed
     std::shared_ptr<Storage> stage;  // device memory of the slot's dtype and alignment, if the bound memory differs
     size_t capacity = 0;             // of `own` and `stage`

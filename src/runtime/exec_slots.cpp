@@ -96,9 +96,11 @@ Status Exec::cannot_write(SlotKind kind, size_t slot) const {
 // together, which is faster than one by one.
 Status Exec::replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent) {
   const std::shared_ptr<Storage>& given = bound ? bound.storage() : lent;
-  std::shared_ptr<Storage> claim = given;
-  if (given && is_written(kind, slot)) claim = Storage::written(given);
-  if (given && !claim) return cannot_write(kind, slot);
+  std::shared_ptr<Storage> claim;
+  if (given && is_written(kind, slot)) {
+    claim = Storage::written(given);
+    if (!claim) return cannot_write(kind, slot);
+  }
   put(kind, slot, std::move(bound), std::move(lent), std::move(claim));
   return {};
 }
@@ -116,8 +118,9 @@ static bool is_equal(std::span<const int64_t> a, std::span<const int64_t> b) {
 void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent,
                std::shared_ptr<Storage> claim) {
   SlotMemory& it = memory(kind, slot);
-  if (used_ && claim) used_->add(*claim, use_of(kind, slot));
-  if (used_ && it.claim) used_->remove(*it.claim, use_of(kind, slot));
+  const Storage* given = (bound ? bound.storage() : lent).get();
+  if (used_ && given) used_->add(*given, use_of(kind, slot));
+  if (used_ && it.given()) used_->remove(*it.given(), use_of(kind, slot));
   bool is_input = kind == SlotKind::kInput || is_aliased(kind, slot);
   bool same_dims = !is_input || (bound ? it.dims && is_equal(*it.dims, bound.dims()) : !it.dims);
   if (!same_dims) {
@@ -125,7 +128,7 @@ void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage
     sizes_version_++;
   }
   places_version_++;
-  it.is_staged = claim && needs_stage(slot_of(kind, slot), bound, *claim);
+  it.is_staged = given && needs_stage(slot_of(kind, slot), bound, *given);
   it.is_fresh = false;
   std::swap(it.claim, claim);
   std::swap(it.bound, bound);
@@ -288,7 +291,7 @@ Status Exec::link(size_t output, size_t input) {
       if (committed) return;
       exec.set_link(output, input, kNoLink);
       exec.links_.pop_back();
-      exec.inputs_[input].claim = exec.inputs_[input].given();
+      exec.inputs_[input].claim = nullptr;
     }
   };
   SlotMemory &made = outputs_[output], &read = inputs_[input];
