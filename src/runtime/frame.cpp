@@ -73,7 +73,7 @@ void Frame::place(uint32_t base, const Place& place) {
 void Frame::renew(uint32_t base, const Place& place) {
   bases_[base] = place;
   changed_[base] = ++bases_version_;
-  if (base < kFirstSlotBase || base >= plan_.resident_base(0)) non_slot_version_ = bases_version_;
+  if (!plan_.is_slot(base)) non_slot_version_ = bases_version_;
 }
 
 void Frame::set_failures(std::span<const Status> failures) {
