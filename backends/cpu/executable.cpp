@@ -77,7 +77,7 @@ void CpuExecutable::note_uses() {
       for (const Access& it : *list) {
         if (it.dtype == DType::kNone) continue;
         note(bases, by_base_, it.base, i);
-        if (is_slot(it.base)) uses_slots_[i] = 1;
+        if (plan_->is_slot(it.base)) uses_slots_[i] = 1;
       }
     if (step(i).scratch_bytes) note(bases, by_base_, kArenaBase, i);
   }
@@ -177,7 +177,7 @@ void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState&
     for (const Access& it : *list) {
       if (it.dtype == DType::kNone) continue;
       Place& place = state.probe_bases[it.base] = args.bases.values[it.base];
-      if (is_slot(it.base)) place.host = moved(place.host, distance(it.base));
+      if (plan_->is_slot(it.base)) place.host = moved(place.host, distance(it.base));
     }
   RunArgs elsewhere = args;
   elsewhere.bases.values = state.probe_bases;
@@ -192,7 +192,7 @@ void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState&
     uintptr_t change = there[at] - here[at];
     if (!change) continue;
     auto base = static_cast<uint32_t>(change >> 36);
-    bool is_pointer = is_slot(base) && change == distance(base);
+    bool is_pointer = plan_->is_slot(base) && change == distance(base);
     if (is_pointer)
       pointers.push_back(
           {base, at,
@@ -231,7 +231,7 @@ void CpuExecutable::note_changes(const RunArgs& args, CpuState& state) const {
   if (state.bases_seen != *args.bases.newest) {
     for (const Users& base : by_base_)
       if (args.bases.changed[base.id] > state.bases_seen)
-        is_slot(base.id) ? move_slot(base, args, state) : mark_stale(base.steps, state);
+        plan_->is_slot(base.id) ? move_slot(base, args, state) : mark_stale(base.steps, state);
     state.bases_seen = *args.bases.newest;
   }
 }

@@ -36,7 +36,6 @@ class CpuExecutable : public Executable {
     const Kernel* row = step(index).kernel;
     return row ? static_cast<const CpuKernel&>(*row) : kCopyKernel;
   }
-  bool is_slot(uint32_t base) const { return base >= kFirstSlotBase && base < plan_->resident_base(0); }
   StepView view_of(uint32_t index, const RunArgs&, CpuState&) const;
   void note_uses();
   static void mark_stale(std::span<const uint32_t> steps, CpuState&);

@@ -8,6 +8,7 @@
 #include "capi/graph.h"
 #include "capi/guard.h"
 #include "capi/weights.h"
+#include "compile/options.h"
 #include "runtime/special.h"
 
 using namespace rlx;
@@ -36,9 +37,8 @@ static Result<rlx_model*> new_model(rlx_env* env, const Graph& graph, std::share
 // rlx_compile.
 static bool is_import_option(std::string_view key) {
   for (const AttrDef& def : import_options()) {
-    size_t open = def.name.find('<');
-    if (open == std::string_view::npos ? key == def.name : key.starts_with(def.name.substr(0, open)))
-      return !key.starts_with("dims.");
+    bool is_family = stem_of(def.name) != def.name;
+    if (is_family ? key.starts_with(stem_of(def.name)) : key == def.name) return !key.starts_with("dims.");
   }
   return false;
 }

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "base/nearest.h"
+#include "base/split.h"
 
 namespace rlx {
 
@@ -13,13 +14,9 @@ static std::string_view trim(std::string_view text) {
   return text;
 }
 
-static std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (!trim(text).empty()) {
-    size_t end = std::min(text.find(separator), text.size());
-    parts.push_back(trim(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+static std::vector<std::string_view> split_and_trim(std::string_view text, char separator) {
+  std::vector<std::string_view> parts = split(trim(text), separator);
+  for (std::string_view& part : parts) part = trim(part);
   return parts;
 }
 
@@ -58,8 +55,9 @@ Result<Signature> parse_signature(std::string_view text) {
   Signature signature;
   size_t arrow = text.find("->");
   if (arrow == std::string_view::npos) return Status(Code::kInternal, "a signature needs \"->\"");
-  for (std::string_view part : split(text.substr(0, arrow), ',')) signature.in.push_back(RLX_TRY(parse_port(part)));
-  for (std::string_view part : split(text.substr(arrow + 2), ',')) {
+  for (std::string_view part : split_and_trim(text.substr(0, arrow), ','))
+    signature.in.push_back(RLX_TRY(parse_port(part)));
+  for (std::string_view part : split_and_trim(text.substr(arrow + 2), ',')) {
     signature.out.push_back(RLX_TRY(parse_port(part)));
     signature.variadic_out |= signature.out.back().variadic;
   }
@@ -107,7 +105,7 @@ std::string OpTable::suggestion(std::string_view word) const {
   for (const OpInfo& row : rows_) {
     if (!row.is_for_users()) continue;
     known.push_back(row.name);
-    std::vector<std::string_view> names = split(row.aliases, '|');
+    std::vector<std::string_view> names = split_and_trim(row.aliases, '|');
     names.push_back(row.name);
     for (std::string_view name : names)
       if (folded(name) == wanted) return " (did you mean '" + std::string(row.name) + "'?)";

@@ -74,12 +74,22 @@ Result<PlanBody> plan_body(const Attrs& attrs, const LoweredBody& body, const Pl
   return planned;
 }
 
-// By carry: whether a trip may write the next value over the last one.
-std::vector<bool> stay_in_place(const Plan& body, size_t carries) {
-  std::vector<bool> stay;
-  SlotUses uses(body);
-  for (size_t i = 0; i < carries; i++) stay.push_back(uses.may_share(i, i));
-  return stay;
+Result<std::vector<int64_t>> output_bytes(const Node& node, const SizeTable& sizes, const std::string& name) {
+  std::vector<int64_t> bytes;
+  for (const ValueType& type : node.out)
+    bytes.push_back(sizes.is_open(type.dims) ? Control::kOpen : RLX_TRY(sizes.upper_bytes(type, name)));
+  return bytes;
+}
+
+// A carry needs a spare place unless each trip may write the next value over the last one. The spare of a carry without
+// an upper size lies in a room of the loop, not here.
+void add_spares(Control& control, size_t carries, int64_t alignment, int64_t& bytes) {
+  SlotUses uses(*control.bodies.back().plan);
+  for (size_t i = 0; i < carries; i++) {
+    bool is_open = control.out_bytes[i] == Control::kOpen, stays = !is_open && uses.may_share(i, i);
+    control.spares.push_back(stays ? Control::kStays : bytes);
+    if (!stays && !is_open) bytes += round_up(control.out_bytes[i], alignment);
+  }
 }
 
 }  // namespace
@@ -109,16 +119,8 @@ Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const 
   }
   control.flag_offset = bytes;
   bytes += lowered.alignment;
-  std::vector<bool> stay = stay_in_place(*control.bodies.back().plan, carries);
-  for (size_t i = 0; i < node.out.size(); i++) {
-    bool is_open = sizes.is_open(node.out[i].dims);
-    control.out_bytes.push_back(is_open ? Control::kOpen
-                                        : RLX_TRY(sizes.upper_bytes(node.out[i], lowered.graph.describe(step.node))));
-    if (i >= carries) continue;
-    bool stays = !is_open && stay[i];
-    control.spares.push_back(stays ? Control::kStays : bytes);
-    if (!stays && !is_open) bytes += round_up(control.out_bytes[i], lowered.alignment);
-  }
+  control.out_bytes = RLX_TRY(output_bytes(node, sizes, lowered.graph.describe(step.node)));
+  add_spares(control, carries, lowered.alignment, bytes);
   visit_decided_axes(node, [&](uint32_t output, uint32_t axis, const std::string& symbol, bool in_run) {
     if (in_run) control.decides.push_back({output, axis, plan.symbol(symbol)});
   });

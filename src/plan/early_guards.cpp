@@ -11,8 +11,8 @@ namespace rlx {
 
 namespace {
 
-// When the run knows a size: before all steps, or before one of them.
-struct Later {
+// The order of the times at which a run knows a size: before all steps (PlanSymbol::kGiven), or before one of them.
+struct Earlier {
   bool operator()(uint32_t a, uint32_t b) const { return a != b && PlanSymbol::later(a, b) == b; }
 };
 
@@ -91,7 +91,7 @@ class EarlyGuards {
     std::vector<const Guard*> guards;
     std::vector<uint32_t> nodes;  // those that name sizes
   };
-  std::map<uint32_t, Batch, Later> batches_;  // by the time from which the run knows their sizes
+  std::map<uint32_t, Batch, Earlier> batches_;  // by the time from which the run knows their sizes
   std::vector<Guard> found_;
 };
 

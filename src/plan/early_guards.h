@@ -8,10 +8,11 @@
 
 namespace rlx {
 
-// From k = n and k = m follows n = m, so no guard of n = m is kept. But where the run finds k, those are checked late:
-// a step before that would read beyond the end of m elements. This infers each node again with only those guards whose
-// sizes are known as soon as its own are, and returns what they do not prove. All of it follows from the guards of the
-// graph, so no run fails that they let pass.
+// A graph keeps no guard that follows from others: with k = n and k = m it keeps no n = m. If the run finds k, both are
+// checked only then. A step that relies on n = m may come before, and read beyond the end of m elements.
+//
+// So each node is inferred again, with only those guards that can be checked before its step. What these do not prove
+// is returned. It follows from the guards of the graph, so it fails no run that would have passed.
 std::vector<Guard> early_guards(const Plan& plan);
 
 }  // namespace rlx

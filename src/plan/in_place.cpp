@@ -40,11 +40,11 @@ SlotUses::SlotUses(const Plan& plan)
   for (uint32_t i = 0; i < plan.steps.size(); i++) {
     const Step& step = plan.steps[i];
     for (const Access& in : step.in)
-      if (uint32_t input = in.base - plan.input_base(0); in.dtype != DType::kNone && input < last_.size())
+      if (uint32_t input = plan.input_slot(in.base); in.dtype != DType::kNone && input != Plan::kNoSlot)
         last_[input] = i;
     for (size_t k = 0; k < step.out.size(); k++) {
-      uint32_t output = base_of(plan, step.out[k]) - plan.output_base(0);
-      bool is_slot = step.out[k].dtype != DType::kNone && output < first_writers_.size();
+      uint32_t output = plan.output_slot(base_of(plan, step.out[k]));
+      bool is_slot = step.out[k].dtype != DType::kNone && output != Plan::kNoSlot;
       if (is_slot && first_writers_[output].step == kNone) first_writers_[output] = {i, k};
     }
   }
@@ -123,12 +123,12 @@ class Sharing {
   // that is still read.
   bool may_lie_at(uint32_t base, uint32_t buffer) const {
     if (base == kArenaBase) return true;
-    uint32_t output = base - plan_.output_base(0);
-    if (base < plan_.output_base(0) || output >= plan_.outputs.size() || plan_.outputs[output].is_open) return false;
+    uint32_t output = plan_.output_slot(base);
+    if (output == Plan::kNoSlot || plan_.outputs[output].is_open) return false;
+    if (input_of_[output] == kNoInput) return true;
     const Maker& maker = makers_[buffer];
-    return input_of_[output] == kNoInput ||
-           uses_.late_reader(input_of_[output], static_cast<uint32_t>(maker.step - plan_.steps.data()), maker.output) ==
-               SlotUses::kNone;
+    auto step = static_cast<uint32_t>(maker.step - plan_.steps.data());
+    return uses_.late_reader(input_of_[output], step, maker.output) == SlotUses::kNone;
   }
 
   void take(uint32_t buffer, uint32_t place) {

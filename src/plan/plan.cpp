@@ -50,14 +50,11 @@ static Status set_slots(Plan& plan, SizeTable& sizes) {
 }
 
 static void find_alignments(Plan& plan) {
-  auto slot_of = [&](uint32_t base) { return base - plan.input_base(0); };
   for (const Step& step : plan.steps)
     for (size_t i = 0; i < step.in.size(); i++) {
-      const Access& in = step.in[i];
-      bool is_input =
-          in.dtype != DType::kNone && in.base >= plan.input_base(0) && slot_of(in.base) < plan.inputs.size();
-      if (is_input && !(step.kernel && step.kernel->takes_unaligned(i)))
-        plan.inputs[slot_of(in.base)].may_be_unaligned = false;
+      uint32_t input = step.in[i].dtype == DType::kNone ? Plan::kNoSlot : plan.input_slot(step.in[i].base);
+      bool takes_unaligned = step.kernel && step.kernel->takes_unaligned(i);
+      if (input != Plan::kNoSlot && !takes_unaligned) plan.inputs[input].may_be_unaligned = false;
     }
 }
 

@@ -194,7 +194,7 @@ struct Segment {
 };
 
 struct Plan {
-  static constexpr uint32_t kNoSymbol = UINT32_MAX;
+  static constexpr uint32_t kNoSymbol = UINT32_MAX, kNoSlot = UINT32_MAX;
 
   std::shared_ptr<const Lowered> lowered;
   std::vector<PlanSymbol> symbols;
@@ -229,6 +229,14 @@ struct Plan {
   uint32_t resident_base(size_t index) const { return output_base(outputs.size() + index); }
   uint32_t room_base(size_t index) const { return resident_base(lowered->residents.size()) + uint32_t(index); }
   size_t base_count() const { return room_base(rooms.size()); }
+  // Whose base it is, or kNoSlot.
+  uint32_t input_slot(uint32_t base) const {
+    return is_slot(base) && base < output_base(0) ? base - input_base(0) : kNoSlot;
+  }
+  uint32_t output_slot(uint32_t base) const {
+    return is_slot(base) && base >= output_base(0) ? base - output_base(0) : kNoSlot;
+  }
+  bool is_slot(uint32_t base) const { return base >= kFirstSlotBase && base < resident_base(0); }
 };
 
 // RLX_E_SHAPE naming every symbol that has neither an upper size nor a declared maximum.

@@ -11,8 +11,8 @@ namespace rlx {
 static std::string base_text(const Plan& plan, uint32_t base) {
   if (base == kArenaBase) return "arena";
   if (base == kSizedBase) return "sized";
-  if (base < plan.output_base(0)) return "input." + std::to_string(base - plan.input_base(0));
-  if (base < plan.resident_base(0)) return "output." + std::to_string(base - plan.output_base(0));
+  if (uint32_t slot = plan.input_slot(base); slot != Plan::kNoSlot) return "input." + std::to_string(slot);
+  if (uint32_t slot = plan.output_slot(base); slot != Plan::kNoSlot) return "output." + std::to_string(slot);
   if (base < plan.room_base(0)) return "resident." + std::to_string(base - plan.resident_base(0));
   return "room." + std::to_string(base - plan.room_base(0));
 }

@@ -41,14 +41,11 @@ static const Dim* bound_of_count(const Node& node) {
 // A branch of an `if`, and the symbols that it decides itself, each with the bound on its count.
 struct SizeTable::Branch {
   explicit Branch(const Graph& of) : graph(of) {
-    for (DecidedSize& size : decided_sizes(of)) own.emplace(std::move(size.symbol), bound_of_count(of.node(size.node)));
-  }
-  const Dim* const* find(std::string_view symbol) const {
-    auto it = own.find(symbol);
-    return it == own.end() ? nullptr : &it->second;
+    for (DecidedSize& size : decided_sizes(of))
+      bounds.emplace(std::move(size.symbol), bound_of_count(of.node(size.node)));
   }
   const Graph& graph;
-  std::unordered_map<std::string, const Dim*, TextHash, std::equal_to<>> own;  // null: no bound but its range
+  std::unordered_map<std::string, const Dim*, TextHash, std::equal_to<>> bounds;  // null: none but its range
 };
 
 // The sizes in which the branches of one `if` differ.
@@ -105,22 +102,23 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
   for (const auto& [name, size] : upper) wanted[name] = size;
   std::vector<std::string> missing;
   for (const auto& [name, range] : graph.symbols()) {
-    int64_t size = range.hi;
+    int64_t upper_size = range.hi;
     auto maker = made_by.find(name);
-    if (maker != made_by.end()) size = most_of(name, maker->second, joins, size);
+    if (maker != made_by.end()) upper_size = most_of(name, maker->second, joins, upper_size);
     auto given = wanted.find(name);
-    if (given != wanted.end()) size = given->second;
+    if (given != wanted.end()) upper_size = given->second;
     // A size that the run finds may have a very large maximum, which only says what an i32 or i64 can hold. No plan
     // can reserve memory for it, so the size is open.
-    bool is_large = maker != made_by.end() && size > std::max(kLargestSymbol, range.lo);
-    bool is_open = is_large || (size >= Interval::kUnbounded && plan_.is_body);
-    if (is_open) size = std::min(std::max(kLargestSymbol, range.lo), range.hi);
-    if (given == wanted.end() && size >= Interval::kUnbounded)
+    int64_t largest = std::max(kLargestSymbol, range.lo);
+    bool is_large = maker != made_by.end() && upper_size > largest;
+    bool is_open = is_large || (upper_size >= Interval::kUnbounded && plan_.is_body);
+    if (is_open) upper_size = std::min(largest, range.hi);
+    if (given == wanted.end() && upper_size >= Interval::kUnbounded)
       missing.push_back(name);
     else
-      RLX_TRY(check_upper(name, size, range));
+      RLX_TRY(check_upper(name, upper_size, range));
     plan_.symbol_ids.emplace(name, static_cast<uint32_t>(plan_.symbols.size()));
-    plan_.symbols.push_back({name, range, size, is_open});
+    plan_.symbols.push_back({name, range, upper_size, is_open});
   }
   if (!missing.empty()) return no_upper_sizes(missing);
   note_chosen(joins);
@@ -158,12 +156,14 @@ int64_t SizeTable::most_of(const std::string& symbol, uint32_t maker, const Join
 // The range, in which open symbols have no bound. Symbols that `branch` decides itself have their declared range, up to
 // the most that it counts.
 Interval SizeTable::open_range(const Dim& dim, const Branch* branch) const {
+  auto range_in_branch = [&](std::string_view name, const Dim* bound) {
+    Interval range = branch->graph.symbol_range(name);
+    if (bound) range.hi = std::max(range.lo, std::min(range.hi, open_range(*bound, branch).hi));
+    return range;
+  };
   return range_of(dim, [&](std::string_view name) -> Interval {
-    if (const Dim* const* most = branch ? branch->find(name) : nullptr) {
-      Interval range = branch->graph.symbol_range(name);
-      if (*most) range.hi = std::max(range.lo, std::min(range.hi, open_range(**most, branch).hi));
-      return range;
-    }
+    if (branch)
+      if (auto own = branch->bounds.find(name); own != branch->bounds.end()) return range_in_branch(name, own->second);
     uint32_t symbol = plan_.symbol(name);
     if (symbol == Plan::kNoSymbol) return {};
     const PlanSymbol& it = plan_.symbols[symbol];

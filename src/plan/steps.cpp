@@ -52,6 +52,11 @@ void Steps::finish(Step step) {
   plan_.steps.push_back(std::move(step));
 }
 
+// One for each port of the op, absent ones included, then one for each further variadic input.
+static size_t operand_count(const Graph& graph, const Node& node) {
+  return std::max(node.in.size(), graph.info(node).signature.in.size());
+}
+
 Status Steps::add(uint32_t index) {
   const Node& node = graph_.node(index);
   if (node.op == Op::kInput || !buffers_.layout({index, 0}).is_root({index, 0})) return {};
@@ -66,9 +71,8 @@ Status Steps::add(uint32_t index) {
   }
   step.kernel = lowered_.kernels[index];
   step.on_host = lowered_.on_host[index];
-  size_t ports = graph_.info(node).signature.in.size();
-  step.in.reserve(std::max(node.in.size(), ports));
-  for (size_t i = 0; i < std::max(node.in.size(), ports); i++) step.in.push_back(buffers_.input_access(index, i));
+  step.in.reserve(operand_count(graph_, node));
+  for (size_t i = 0; i < operand_count(graph_, node); i++) step.in.push_back(buffers_.input_access(index, i));
   for (uint32_t i = 0; i < node.out.size(); i++)
     step.out.push_back(buffers_.is_left_out({index, i}) ? Access() : buffers_.access({index, i}));
   if (lowered_.bodies.contains(index)) {
@@ -77,15 +81,18 @@ Status Steps::add(uint32_t index) {
     return {};
   }
   for (const AttrValue& value : node.attrs.values()) note_sizes(value, step.depends);
-  if (step.kernel && step.kernel->scratch) {
-    std::vector<Dims> upper;
-    for (Value value : node.in) upper.push_back(present(value) ? sizes_.upper(graph_.type(value).dims) : Dims());
-    upper.resize(step.in.size());
-    for (const ValueType& type : node.out) upper.push_back(sizes_.upper(type.dims));
-    step.scratch_bytes = step.kernel->scratch(node, upper);
-  }
+  if (step.kernel && step.kernel->scratch) step.scratch_bytes = step.kernel->scratch(node, upper_dims(node));
   finish(std::move(step));
   return {};
+}
+
+// The upper dims of the operands of a step, as Kernel::scratch takes them: of Step::in, then of the outputs.
+std::vector<Dims> Steps::upper_dims(const Node& node) const {
+  std::vector<Dims> upper;
+  for (Value value : node.in) upper.push_back(present(value) ? sizes_.upper(graph_.type(value).dims) : Dims());
+  upper.resize(operand_count(graph_, node));
+  for (const ValueType& type : node.out) upper.push_back(sizes_.upper(type.dims));
+  return upper;
 }
 
 // ---- outputs ----
@@ -136,21 +143,22 @@ void Steps::add_copy(size_t output, const Access& from, uint32_t base, uint32_t 
 // Outputs that show an input come before the output that is written over this input. If such an output is itself
 // written over an input, its value waits in the arena until all have been read.
 void Steps::add_output_copies() {
-  std::vector<bool> is_written(graph_.inputs().size());
-  for (const SlotAlias& it : plan_.aliases) is_written[it.input] = true;
+  std::vector<bool> is_overwritten(graph_.inputs().size());
+  for (const SlotAlias& it : plan_.aliases) is_overwritten[it.input] = true;
   std::vector<std::pair<size_t, Access>> later;
   for (size_t i = 0; i < graph_.outputs().size(); i++) {
     if (buffers_.is_in_place(i) || is_unchanged(i)) continue;
     Access from = buffers_.access(graph_.outputs()[i].value);
     int64_t input = buffers_.input_behind(i);
-    bool goes = input >= 0 && is_written[static_cast<size_t>(input)], is_over = buffers_.alias_of(i) >= 0;
-    if (!goes) {
+    bool shows_overwritten = input >= 0 && is_overwritten[static_cast<size_t>(input)];
+    if (!shows_overwritten) {
       later.emplace_back(i, from);
-      continue;
+    } else if (buffers_.alias_of(i) < 0) {
+      add_copy(i, from, plan_.output_base(i), Access::kNoBuffer);
+    } else {
+      add_copy(i, from, kArenaBase, buffers_.add_copy(i));
+      later.emplace_back(i, plan_.steps.back().out[0]);
     }
-    uint32_t buffer = is_over ? buffers_.add_copy(i) : Access::kNoBuffer;
-    add_copy(i, from, is_over ? uint32_t{kArenaBase} : plan_.output_base(i), buffer);
-    if (is_over) later.emplace_back(i, plan_.steps.back().out[0]);
   }
   for (auto& [output, from] : later) add_copy(output, from, plan_.output_base(output), Access::kNoBuffer);
 }

@@ -25,6 +25,7 @@ class Steps {
 
  private:
   Status add(uint32_t index);
+  std::vector<Dims> upper_dims(const Node& node) const;
   bool joins_next(uint32_t step) const;
   void decide_aliases();
   std::string why_copied(const SlotAlias& alias, const SlotUses& uses) const;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/json.h"
+#include "base/undo.h"
 #include "runtime/convert.h"
 #include "runtime/queue.h"
 
@@ -389,22 +390,18 @@ Result<Fence> Exec::submit(std::span<const Fence> wait) {
   std::vector<Fence> before(wait.begin(), wait.end());
   if (!in_flight_.empty()) before.push_back(in_flight_.back().fence);
   run->program = program_;
-  struct Sent {  // gives the run back unless it was submitted
-    std::deque<InFlight>& runs;
-    Run& run;
-    bool is_listed = false, committed = false;
-    ~Sent() {
-      if (committed) return;
-      run.drop_memory();
-      if (is_listed) runs.pop_back();
-    }
-  } guard{in_flight_, *run};
+  bool is_listed = false;
+  Undo give_back([&] {
+    run->drop_memory();
+    if (is_listed) in_flight_.pop_back();
+  });
   RLX_TRY(hold(*run));
   in_flight_.push_back(std::move(sent));
-  guard.is_listed = true;
+  is_listed = true;
   InFlight& last = in_flight_.back();
   last.fence = program_->env()->queue().submit(last.run, scope_of(*run), before);
-  guard.committed = run->is_in_flight = true;
+  run->is_in_flight = true;
+  give_back.commit();
   links.commit();
   if (!last.decides_links) note_pending(*run);
   return last.fence;
@@ -417,36 +414,54 @@ Result<Tensor> Exec::converted_copy(size_t input, const Tensor& tensor) const {
   return copy;
 }
 
+// ---- a call: a run with bindings of its own ----
+
 Status Exec::run_once(std::span<const size_t> in_slots, std::span<Tensor> in, std::span<const size_t> out_slots,
                       std::span<Tensor> results) {
+  RLX_TRY(bind_arguments(in_slots, in));
+  RLX_TRY(bind_results(out_slots, results));
+  LinkChange links(*this);
+  Run* run = RLX_TRY(prepare(links));
+  links.commit();
+  RLX_TRY(run->execute(scope_of(*run)));
+  return take_results(out_slots, results);
+}
+
+Status Exec::bind_arguments(std::span<const size_t> slots, std::span<Tensor> in) {
   for (size_t i = 0; i < in.size(); i++) {
     if (!in[i]) return Status(Code::kInvalidArgument, format("input {} is not a tensor", i));
-    RLX_TRY(check_type(SlotKind::kInput, in_slots[i], in[i], false));
-    if (is_aliased(SlotKind::kInput, in_slots[i]))  // the run writes its input, but the call must not
-      in[i] = RLX_TRY(converted_copy(in_slots[i], in[i]));
-    RLX_TRY(replace(SlotKind::kInput, in_slots[i], std::move(in[i]), nullptr));
+    RLX_TRY(check_type(SlotKind::kInput, slots[i], in[i], UsedBytes::kRead));
+    if (is_aliased(SlotKind::kInput, slots[i]))  // the run writes its input, but the call must not
+      in[i] = RLX_TRY(converted_copy(slots[i], in[i]));
+    RLX_TRY(replace(SlotKind::kInput, slots[i], std::move(in[i]), nullptr));
   }
+  return {};
+}
+
+// Binds new tensors of the dims of this run. An output whose dims only the run finds stays unbound.
+Status Exec::bind_results(std::span<const size_t> slots, std::span<Tensor> results) {
   Run& run = *RLX_TRY(sized_run());
   for (size_t i = 0; i < results.size(); i++) {
-    size_t slot = out_slots[i];
+    size_t slot = slots[i];
     if (is_aliased(SlotKind::kOutput, slot)) {
       results[i] = memory(SlotKind::kOutput, slot).bound;
       continue;
     }
     const Slot& it = slot_of(SlotKind::kOutput, slot);
-    if (it.has_fresh_dims) continue;  // the run will decide its size
+    if (it.has_fresh_dims) continue;
     Tensor made = RLX_TRY(program_->env()->make_unfilled(it.type.dtype, run.dims(planned(SlotKind::kOutput, slot))));
     put(SlotKind::kOutput, slot, std::move(made), nullptr, nullptr);
     outputs_[slot].is_fresh = true;
   }
-  LinkChange links(*this);
-  Run* prepared = RLX_TRY(prepare(links));
-  links.commit();
-  RLX_TRY(prepared->execute(scope_of(*prepared)));
+  return {};
+}
+
+// The tensors that bind_results has bound, and copies of the outputs that it has not.
+Status Exec::take_results(std::span<const size_t> slots, std::span<Tensor> results) {
   for (size_t i = 0; i < results.size(); i++) {
-    if (SlotMemory& it = outputs_[out_slots[i]]; it.is_fresh) results[i] = std::move(it.bound);
+    if (SlotMemory& it = outputs_[slots[i]]; it.is_fresh) results[i] = std::move(it.bound);
     if (results[i]) continue;
-    Tensor made = RLX_TRY(tensor(SlotKind::kOutput, out_slots[i]));
+    Tensor made = RLX_TRY(tensor(SlotKind::kOutput, slots[i]));
     results[i] = RLX_TRY(program_->env()->make_unfilled(made.dtype(), made.dims()));
     RLX_TRY(copy_bytes(results[i].storage()->place(), made.storage()->place(), made.bytes()));
   }

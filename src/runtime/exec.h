@@ -56,8 +56,8 @@ class Exec {
  private:
   friend class Program;
   static constexpr size_t kNoLink = SIZE_MAX;
-  // The memory of one input or output slot: what the caller has bound, else memory of its own. That has one capacity as
-  // long as the exec lives, unless the slot is linked.
+  // The memory of one input or output slot: what the caller has bound, else memory of its own. The latter keeps its
+  // capacity as long as the exec lives, unless the slot is linked.
   struct SlotMemory {
     Tensor bound;                    // by bind
     std::shared_ptr<Storage> lent;   // by bind_ptr: it has no dims
@@ -145,7 +145,7 @@ class Exec {
 
   // ---- exec_slots.cpp: questions about slots, bindings, links ----
   Status check_slot(SlotKind kind, size_t slot) const;
-  Status check_type(SlotKind kind, size_t slot, const Tensor& tensor, bool is_written) const;
+  Status check_type(SlotKind kind, size_t slot, const Tensor& tensor, UsedBytes::Use use) const;
   bool needs_stage(const Slot& slot, const Tensor& bound, const Storage& given) const;
   Status cannot_write(SlotKind kind, size_t slot) const;
   Status replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
@@ -188,6 +188,11 @@ class Exec {
   Status renew_frozen_memory();
   bool has_room(SlotKind kind, size_t slot) const;
   Status adopt_room(size_t output, const Dims& dims);
+
+  // ---- exec.cpp: a call ----
+  Status bind_arguments(std::span<const size_t> slots, std::span<Tensor> in);
+  Status bind_results(std::span<const size_t> slots, std::span<Tensor> results);
+  Status take_results(std::span<const size_t> slots, std::span<Tensor> results);
   Result<Tensor> converted_copy(size_t input, const Tensor& tensor) const;
 
   std::shared_ptr<Program> program_;

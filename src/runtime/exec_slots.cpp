@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/undo.h"
 #include "runtime/convert.h"
 
 namespace rlx {
@@ -20,10 +21,10 @@ Status Exec::check_slot(SlotKind kind, size_t slot) const {
       .with("got", std::to_string(slot));
 }
 
-Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor, bool is_written) const {
+Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor, UsedBytes::Use use) const {
   const Slot& it = slot_of(kind, slot);
   DType wanted = it.type.dtype;
-  bool converts = !is_written && program_->source().options.io_convert;
+  bool converts = use == UsedBytes::kRead && program_->source().options.io_convert;
   if (tensor.dtype() != wanted && !(converts && may_convert(tensor.dtype(), wanted)))
     return Status(Code::kDtype, format("the {} '{}' is {}, not {}{}", kind_text(kind), it.name, wanted, tensor.dtype(),
                                        converts ? ", which io.convert does not convert to it" : ""))
@@ -184,14 +185,14 @@ void Exec::put_back(Linked& before) {
 Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {
   RLX_TRY(check_slot(kind, slot));
   RLX_TRY(catch_up());
-  if (tensor) RLX_TRY(check_type(kind, slot, tensor, is_written(kind, slot)));
+  if (tensor) RLX_TRY(check_type(kind, slot, tensor, use_of(kind, slot)));
   return rebind(kind, slot, std::move(tensor), nullptr);
 }
 
 Status Exec::bind_all(SlotKind kind, std::span<const Tensor> tensors) {
   for (size_t slot = 0; slot < tensors.size(); slot++) {
     RLX_TRY(check_slot(kind, slot));
-    RLX_TRY(check_type(kind, slot, tensors[slot], is_written(kind, slot)));
+    RLX_TRY(check_type(kind, slot, tensors[slot], use_of(kind, slot)));
     RLX_TRY(replace(kind, slot, tensors[slot], nullptr));
   }
   return {};
@@ -283,28 +284,21 @@ Status Exec::link(size_t output, size_t input) {
   RLX_TRY(check_slot(SlotKind::kInput, input));
   RLX_TRY(await_runs());
   RLX_TRY(check_link(output, input));
-  struct Added {  // removes the link again unless all succeeds
-    Exec& exec;
-    size_t output, input;
-    bool committed = false;
-    ~Added() {
-      if (committed) return;
-      exec.set_link(output, input, kNoLink);
-      exec.links_.pop_back();
-      exec.inputs_[input].claim = nullptr;
-    }
-  };
   SlotMemory &made = outputs_[output], &read = inputs_[input];
   links_.push_back({output, input});
   set_link(output, input, links_.size() - 1);
-  Added added{*this, output, input};
-  if (read.bound) RLX_TRY(check_type(SlotKind::kInput, input, read.bound, true));
+  Undo unlink([&] {
+    set_link(output, input, kNoLink);
+    links_.pop_back();
+    read.claim = nullptr;
+  });
+  if (read.bound) RLX_TRY(check_type(SlotKind::kInput, input, read.bound, UsedBytes::kWritten));
   if (read.given()) RLX_TRY(check_overlap(SlotKind::kInput, input, *read.given()));
   RLX_TRY(replace(SlotKind::kInput, input, read.bound, read.lent));  // from now on runs write the input too
   size_t capacity = std::max(made.capacity, read.capacity);          // so that the two can exchange their memory
   for (SlotMemory* memory : {&made, &read})
     if (memory->own && memory->own->bytes() < capacity) RLX_TRY(grow(memory->own, capacity));
-  added.committed = true;
+  unlink.commit();
   made.capacity = read.capacity = capacity;
   made.stage = read.stage = nullptr;
   places_version_++;

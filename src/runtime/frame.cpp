@@ -73,7 +73,7 @@ void Frame::place(uint32_t base, const Place& place) {
 void Frame::renew(uint32_t base, const Place& place) {
   bases_[base] = place;
   changed_[base] = ++bases_version_;
-  if (base < kFirstSlotBase || base >= plan_.resident_base(0)) non_slot_version_ = bases_version_;
+  if (!plan_.is_slot(base)) non_slot_version_ = bases_version_;
 }
 
 void Frame::set_failures(std::span<const Status> failures) {
@@ -156,18 +156,21 @@ Status Frame::run(const RunScope& scope) {
   }
   RunArgs args{
       {bases_, changed_, &bases_version_}, sizes_.table(), sizes_.symbols(), &set_size, scope.cancel, scope.threads};
-  uint64_t sizes_now = sizes_.version(), non_slot_now = non_slot_version_;
-  bool has_sized = sized_at_ == sizes_now && sized_in_ == non_slot_now;
-  if (!has_sized) sized_in_ = UINT64_MAX;  // until all sized values are computed, in this run or a later one
-  for (size_t i = 0; i < plan_.segments.size(); i++) {
-    if (plan_.segments[i].is_sized) {
-      if (!has_sized) RLX_TRY(run_segment(i, args, scope));
-      continue;
-    }
-    if (!has_sized) sized_at_ = sizes_now, sized_in_ = non_slot_now, has_sized = true;
-    RLX_TRY(run_segment(i, args, scope));
-  }
+  bool has_sized = sized_at_ == sizes_.version() && sized_in_ == non_slot_version_;
+  if (!has_sized) RLX_TRY(compute_sized(args, scope));
+  for (size_t i = 0; i < plan_.segments.size(); i++)
+    if (!plan_.segments[i].is_sized) RLX_TRY(run_segment(i, args, scope));
   sized_at_ = sizes_.version();  // sizes found during the run do not affect sized values
+  return {};
+}
+
+Status Frame::compute_sized(const RunArgs& args, const RunScope& scope) {
+  uint64_t sizes_now = sizes_.version(), non_slot_now = non_slot_version_;
+  sized_in_ = UINT64_MAX;  // until all are computed, in this run or a later one
+  for (size_t i = 0; i < plan_.segments.size(); i++)
+    if (plan_.segments[i].is_sized) RLX_TRY(run_segment(i, args, scope));
+  sized_at_ = sizes_now;
+  sized_in_ = non_slot_now;
   return {};
 }
 

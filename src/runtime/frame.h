@@ -75,6 +75,7 @@ class Frame {
 
  private:
   explicit Frame(const CompiledPlan& compiled);
+  Status compute_sized(const RunArgs& args, const RunScope& scope);
   Status run_segment(size_t segment, const RunArgs& args, const RunScope& scope);
   Status check_outputs(uint32_t known) const;
   Status trim_rooms();

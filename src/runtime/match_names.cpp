@@ -32,17 +32,17 @@ static Status missing(const NamedThings& things, size_t index) {
   return Status(Code::kInvalidArgument, format("the {} '{}' is missing", things.kind, name)).with("value", name);
 }
 
-static Result<Indices> first_ones(const NamedThings& things, size_t count, bool needs_all) {
+static Result<Indices> first_ones(const NamedThings& things, size_t count, Required required) {
   if (count > things.count) return wrong_count(things, count);
-  if (needs_all && count < things.count) return missing(things, count);
+  if (required == Required::kAll && count < things.count) return missing(things, count);
   Indices list;
   for (size_t i = 0; i < count; i++) list.push_back(i);
   return list;
 }
 
 Result<Indices> match_names(const NamedThings& things, std::span<const std::string_view> names, size_t count,
-                            bool needs_all) {
-  if (names.empty()) return first_ones(things, count, needs_all);
+                            Required required) {
+  if (names.empty()) return first_ones(things, count, required);
   Indices list;
   std::vector<bool> taken(things.count, false);
   for (std::string_view name : names.first(count)) {
@@ -55,8 +55,8 @@ Result<Indices> match_names(const NamedThings& things, std::span<const std::stri
     taken[index] = true;
     list.push_back(index);
   }
-  for (size_t i = 0; needs_all && i < things.count; i++)
-    if (!taken[i]) return missing(things, i);
+  for (size_t i = 0; i < things.count; i++)
+    if (required == Required::kAll && !taken[i]) return missing(things, i);
   return list;
 }
 

@@ -22,9 +22,11 @@ struct NamedThings {
 
 using Indices = InlinedVector<size_t, 8>;  // few in most calls
 
+enum class Required : bool { kNone, kAll };  // which of the things the caller must mean
+
 // The indices of the `count` things that `names` lists; the first ones if `names` is empty. RLX_E_NOT_FOUND for an
-// unknown name; RLX_E_INVALID_ARGUMENT for a repeated name, for too many and, if all are needed, for too few.
+// unknown name; RLX_E_INVALID_ARGUMENT for a repeated name, for too many and, if all are required, for too few.
 Result<Indices> match_names(const NamedThings& things, std::span<const std::string_view> names, size_t count,
-                            bool needs_all);
+                            Required required);
 
 }  // namespace rlx

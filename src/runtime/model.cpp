@@ -7,6 +7,7 @@
 #include "base/check_size.h"
 #include "base/nearest.h"
 #include "base/size_failure.h"
+#include "base/split.h"
 #include "compile/bodies.h"
 #include "passes/at_sizes.h"
 #include "runtime/special.h"
@@ -127,10 +128,10 @@ Status Model::set_param(std::string_view name, const Tensor& tensor) {
 }
 
 void Model::note_given(std::string_view name, Tensor tensor, std::vector<Tensor>& gone) {
-  uint64_t version = set_version_.fetch_add(1, std::memory_order_acq_rel) + 1;
-  auto [known, is_new] = set_at_.try_emplace(std::string(name), set_.size());
-  if (is_new) set_.push_back({std::string(name), Tensor(), 0});
-  Given& given = set_[known->second];
+  uint64_t version = params_version_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  auto [known, is_new] = given_at_.try_emplace(std::string(name), given_.size());
+  if (is_new) given_.push_back({std::string(name), Tensor(), 0});
+  Given& given = given_[known->second];
   gone.push_back(std::exchange(given.tensor, tensor));
   given.version = version;
   gone.push_back(taken_->set(name, std::move(tensor)));
@@ -138,8 +139,8 @@ void Model::note_given(std::string_view name, Tensor tensor, std::vector<Tensor>
 
 Model::GivenParams Model::params_given(uint64_t after, uint64_t until) const {
   std::lock_guard lock(mutex_);
-  GivenParams given{{}, set_version_};
-  for (const Given& it : set_)
+  GivenParams given{{}, params_version_};
+  for (const Given& it : given_)
     if (it.version > after && it.version <= until) given.params.emplace_back(it.name, it.tensor);
   return given;
 }
@@ -164,11 +165,7 @@ Result<std::vector<Device*>> Model::candidates(std::string_view device) const {
     policy = policy_;
     if (device.empty()) specs = policy->chain;
   }
-  for (std::string_view rest = device; !rest.empty();) {
-    size_t comma = std::min(rest.find(','), rest.size());
-    specs.emplace_back(rest.substr(0, comma));
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-  }
+  for (std::string_view spec : split(device, ',')) specs.emplace_back(spec);
   if (specs.empty()) specs = allowed(*policy, *env_);
   if (specs.empty()) return none_allowed(*policy, *env_);
   std::vector<Device*> found;
@@ -226,7 +223,7 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
     return made;
   }
   devices_.push_back(made);  // from here on whatever is set is set here too
-  uint64_t version = set_version_;
+  uint64_t version = params_version_;
   lock.unlock();
   Status status = catch_up(*made, version);
   lock.lock();

@@ -52,7 +52,7 @@ class Model {
     uint64_t version;
   };
   GivenParams params_given(uint64_t after, uint64_t until = UINT64_MAX) const;
-  uint64_t params_version() const { return set_version_.load(std::memory_order_acquire); }
+  uint64_t params_version() const { return params_version_.load(std::memory_order_acquire); }
 
   // `device`: a spec, or a comma-separated list to try in order; empty: the choice of the policy.
   Result<Device*> resolve(std::string_view device);
@@ -146,9 +146,9 @@ class Model {
   Turns<Device*> turns_{mutex_};  // to make a device's compiled graph, or a plan
   std::shared_ptr<const Policy> policy_;
   std::vector<std::shared_ptr<OnDevice>> devices_;
-  std::vector<Given> set_;  // params set through the model, for devices and special models made later
-  ByName<size_t> set_at_;   // the places of params in it
-  std::atomic<uint64_t> set_version_{0};
+  std::vector<Given> given_;  // params set through the model, for devices and special models made later
+  ByName<size_t> given_at_;   // the places of params in it
+  std::atomic<uint64_t> params_version_{0};
   std::shared_ptr<const Served> served_;  // null after a change of plans
   std::shared_ptr<Model> last_special_;   // that ran, if the last run was one of a special model
 };

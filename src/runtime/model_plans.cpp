@@ -30,7 +30,7 @@ Result<Model::Sizes> Model::sizes_of(std::span<const std::string_view> names, st
     return found == input_of.end() ? -1 : found->second;
   };
   auto name_of = [&](size_t i) -> std::string_view { return graph_.leaf_name(inputs[i]); };
-  auto places = RLX_TRY(match_names({"input", inputs.size(), find_input, name_of}, names, in.size(), true));
+  auto places = RLX_TRY(match_names({"input", inputs.size(), find_input, name_of}, names, in.size(), Required::kAll));
   std::vector<std::string_view> symbols;
   for (const auto& [name, range] : graph_.symbols()) symbols.push_back(name);
   std::vector<GivenDims> given;

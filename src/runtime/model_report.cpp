@@ -95,7 +95,7 @@ static std::string devices_json(const Env& env, const Graph& graph) {
   return std::move(json).take();
 }
 
-static void write_strings(JsonWriter& json, const char* key, const std::vector<std::string>& list) {
+static void write_strings(JsonWriter& json, std::string_view key, const std::vector<std::string>& list) {
   json.key(key).begin_array();
   for (const std::string& item : list) json.value(std::string_view(item));
   json.end_array();
@@ -113,9 +113,7 @@ std::string Model::special_json() const {
 
 static void write_policy(JsonWriter& json, const Policy& policy) {
   json.begin_object();
-  write_strings(json, "chain", policy.chain);
-  write_strings(json, "allow", policy.allow);
-  write_strings(json, "deny", policy.deny);
+  for (const auto& [key, specs] : kDeviceLists) write_strings(json, key, policy.*specs);
   json.member("cache.capacity", uint64_t{policy.capacity});
   for (const auto& [symbol, ends] : policy.buckets)
     ends.empty() ? json.member("buckets." + symbol, "pow2")

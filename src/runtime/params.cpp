@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/nearest.h"
+#include "base/undo.h"
 
 namespace rlx {
 
@@ -75,9 +76,10 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   params->prologue_ = std::make_unique<Prologue>(params->env_, params->source_);
   params->weights_ = weights ? std::move(weights) : std::make_shared<Weights>();
   const Graph& graph = params->source_->graph();
-  std::vector<std::string> names;
-  auto give_back = [&](TakenParams* it) { it->give_back(names); };
-  std::unique_ptr<TakenParams, decltype(give_back)> undo(taken, give_back);
+  std::vector<std::string> names;  // taken so far
+  Undo undo([&] {
+    if (taken) taken->give_back(names);
+  });
   std::vector<ParamSet::Param> first;
   first.reserve(graph.params().size());
   params->index_of_.reserve(graph.params().size());
@@ -96,7 +98,7 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   Change change = RLX_TRY(params->change_to(nullptr, std::move(set), {}, *params->weights_));
   params->publish(change);
   settle(change);
-  (void)undo.release();
+  undo.commit();
   return params;
 }
 
@@ -296,10 +298,9 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
     changed = all;
   }
   Prepared prepared;
-  auto forget = [&](Prepared* it) {
-    for (const FormKey& form : it->forms) owner.forget(form);
-  };
-  std::unique_ptr<Prepared, decltype(forget)> undo(&prepared, forget);  // also where a callback of the host throws
+  Undo undo([&] {  // also where a callback of the host throws
+    for (const FormKey& form : prepared.forms) owner.forget(form);
+  });
   if (tried) std::erase_if(stale, [&](uint32_t i) { return reuse(source_->pieces[i], *tried->next, next, prepared); });
   RLX_TRY(prepare_all(stale, next, owner, prepared));
   apply(prepared, next);
@@ -307,7 +308,7 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
   Change change{std::move(base), nullptr, {}, &owner};
   if (source_->options.drop_weights) change.originals = drop_originals(next, changed);
   change.next = std::make_shared<const ParamSet>(std::move(next));
-  (void)undo.release();
+  undo.commit();
   return change;
 }
 

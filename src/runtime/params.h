@@ -75,15 +75,15 @@ class ParamStore {
   Status set(std::span<const std::pair<std::string_view, Tensor>> changes);
   Status set_all(Weights& weights);
 
-  // The same in two steps, for stores that change together. A change can be published while the set it was made from is
-  // the one of now; false: it is not. Then `settle` gives up what nobody needs any more: without a lock of the
-  // caller's, as the host's callbacks run.
+  // The same in three steps, for stores that change together: `prepare` makes the next set from the current one;
+  // `publish` makes it the current one, and returns false if another thread has published meanwhile; `settle` releases
+  // what the change has replaced. It may call the host, so the caller holds no lock then.
   struct Change {
     std::shared_ptr<const ParamSet> base, next;
     std::vector<std::pair<std::string_view, Tensor>> originals;  // that prepared forms replace
     Weights* owner = nullptr;
   };
-  // `tried`: a change that came too late, may be null. What it has made of the same params is not made again.
+  // `tried`: null, or a change that could not be published. What it has made of the same params is not made again.
   Result<Change> prepare(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner,
                          const Change* tried = nullptr) const;
   bool is_current(const Change& change) const { return current() == change.base; }

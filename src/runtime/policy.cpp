@@ -12,8 +12,6 @@
 
 namespace rlx {
 
-enum PolicyOption : size_t { kChain, kAllow, kDeny, kCapacity, kBuckets };
-
 std::span<const AttrDef> policy_options() {
   using namespace attr_defs;
   static const AttrDef kOptions[] = {
@@ -27,11 +25,14 @@ std::span<const AttrDef> policy_options() {
   return kOptions;
 }
 
-static Result<AttrValue> checked(PolicyOption option, std::string_view key, const AttrValue& value) {
-  AttrDef def = policy_options()[option];
+// The value as `option` takes it. `key`: the option, or one of its family, as "buckets.n" is.
+static Result<AttrValue> checked(std::string_view option, std::string_view key, const AttrValue& value) {
+  AttrDef def = *std::ranges::find(policy_options(), option, [](const AttrDef& it) { return stem_of(it.name); });
   def.name = key;
   return coerce(def, value);
 }
+
+static constexpr std::string_view kBuckets = "buckets.";
 
 // Empty for pow2.
 static Result<std::vector<int64_t>> bucket_ends(std::string_view key, const AttrValue& value) {
@@ -56,16 +57,13 @@ static Result<std::vector<int64_t>> bucket_ends(std::string_view key, const Attr
 Result<Policy> parse_policy(const NamedAttrs& given, std::span<const std::string_view> others) {
   Policy policy;
   for (const auto& [key, value] : given) {
-    std::vector<std::string>* specs = key == "chain"   ? &policy.chain
-                                      : key == "allow" ? &policy.allow
-                                      : key == "deny"  ? &policy.deny
-                                                       : nullptr;
-    if (specs) {
-      *specs = std::get<std::vector<std::string>>(RLX_TRY(checked(kChain, key, value)));
+    auto list = std::ranges::find(kDeviceLists, key, [](const auto& it) { return it.first; });
+    if (list != std::end(kDeviceLists)) {
+      policy.*list->second = std::get<std::vector<std::string>>(RLX_TRY(checked(key, key, value)));
     } else if (key == "cache.capacity") {
-      policy.capacity = static_cast<size_t>(std::get<int64_t>(RLX_TRY(checked(kCapacity, key, value))));
-    } else if (key.starts_with("buckets.")) {
-      policy.buckets.emplace(key.substr(8), RLX_TRY(bucket_ends(key, value)));
+      policy.capacity = static_cast<size_t>(std::get<int64_t>(RLX_TRY(checked(key, key, value))));
+    } else if (key.starts_with(kBuckets)) {
+      policy.buckets.emplace(key.substr(kBuckets.size()), RLX_TRY(bucket_ends(key, value)));
     } else {
       policy.options.emplace_back(key, value);
     }
@@ -82,8 +80,9 @@ bool lists(const std::vector<std::string>& specs, const Device& device) {
                      [&](const std::string& spec) { return spec == device.info().name || spec == device.info().kind; });
 }
 
-static Status check_size(std::string_view key, const std::string& name, const Graph& graph,
-                         std::span<const std::string> open_ranks) {
+// Whether the graph has a size of this name, which an option of the family `key` gives.
+static Status check_size_name(std::string_view key, const std::string& name, const Graph& graph,
+                              std::span<const std::string> open_ranks) {
   auto has_size = [&](const std::string& input) { return name.starts_with(input + "."); };
   if (graph.has_symbol(name) || std::ranges::any_of(open_ranks, has_size)) return {};
   std::vector<std::string_view> known;
@@ -103,14 +102,12 @@ Status check_policy(const Policy& policy, const Env& env, const Graph& graph, st
     }
     return {};
   };
-  RLX_TRY(check_devices("chain", policy.chain));
-  RLX_TRY(check_devices("allow", policy.allow));
-  RLX_TRY(check_devices("deny", policy.deny));
+  for (const auto& [key, specs] : kDeviceLists) RLX_TRY(check_devices(key, policy.*specs));
   CompileOptions options = RLX_TRY(parse_compile_options(policy.options));
-  for (const auto& [symbol, ends] : policy.buckets) RLX_TRY(check_size("buckets.", symbol, graph, open_ranks));
+  for (const auto& [symbol, ends] : policy.buckets) RLX_TRY(check_size_name(kBuckets, symbol, graph, open_ranks));
   for (const auto& [symbol, size] : options.dims) {
-    RLX_TRY(check_size("dims.", symbol, graph, open_ranks));
-    RLX_TRY(rlx::check_size(symbol, size, graph.symbol_range(symbol)));
+    RLX_TRY(check_size_name("dims.", symbol, graph, open_ranks));
+    RLX_TRY(check_size(symbol, size, graph.symbol_range(symbol)));
   }
   bool has_outputs = !graph.outputs().empty();  // not if only the inputs of a run decide the graph
   if (has_outputs) RLX_TRY(find_aliases(graph, options.alias));
@@ -125,7 +122,8 @@ Policy without_absent_sizes(Policy policy, const Graph& graph) {
   auto is_absent = [&](std::string_view symbol) { return !graph.has_symbol(symbol); };
   std::erase_if(policy.buckets, [&](const auto& pair) { return is_absent(pair.first); });
   std::erase_if(policy.options, [&](const auto& pair) {
-    return pair.first.starts_with("dims.") && is_absent(std::string_view(pair.first).substr(5));
+    constexpr std::string_view kDims = "dims.";
+    return pair.first.starts_with(kDims) && is_absent(std::string_view(pair.first).substr(kDims.size()));
   });
   return policy;
 }

@@ -19,6 +19,10 @@ struct Policy {
   std::map<std::string, std::vector<int64_t>, std::less<>> buckets;  // by symbol; an empty list means powers of two
   size_t capacity = 8;                                               // plans per device; the oldest goes first
 };
+// The options that list devices.
+inline constexpr std::pair<std::string_view, std::vector<std::string> Policy::*> kDeviceLists[] = {
+    {"chain", &Policy::chain}, {"allow", &Policy::allow}, {"deny", &Policy::deny}};
+
 std::span<const AttrDef> policy_options();  // those that are no options of compilation
 // `others` as those of parse_compile_options.
 Result<Policy> parse_policy(const NamedAttrs& given, std::span<const std::string_view> others = {});

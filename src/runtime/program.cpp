@@ -123,7 +123,8 @@ Status Program::find_slots(SlotKind kind, std::span<const std::string_view> name
   }
   auto find_slot = [&](std::string_view name) { return find(kind, name); };
   auto name_of = [&](size_t slot) -> std::string_view { return slots(kind)[slot].name; };
-  found = RLX_TRY(match_names({kind_text(kind), all, find_slot, name_of}, names, count, kind == SlotKind::kInput));
+  Required required = kind == SlotKind::kInput ? Required::kAll : Required::kNone;
+  found = RLX_TRY(match_names({kind_text(kind), all, find_slot, name_of}, names, count, required));
   return {};
 }
 

@@ -226,13 +226,14 @@ Fence RunQueue::submit(std::shared_ptr<Run> run, const RunScope& scope, std::spa
     if ((is_last || ends_now) && !submission->is_queued.exchange(true)) shared->add(submission);
   };
   shared_->count_submitted();
-  // After an exception the run ends when those fences are done that already refer to it.
+  // After an exception the run ends when those fences are done that already refer to it: `note_result` stands in for
+  // the others, and for this call.
   size_t registered = 0;
   try {
-    for (const Fence& fence : before) fence.then(note_result), registered++;
+    for (; registered < before.size(); registered++) before[registered].then(note_result);
   } catch (...) {
     submission->is_abandoned = true;
-    while (registered++ <= before.size()) note_result({});
+    for (; registered <= before.size(); registered++) note_result({});
     throw;
   }
   submission->is_submitted = true;

@@ -47,7 +47,10 @@ class Run {
   int64_t bytes(DType dtype, const PlanSlot& slot) const;
 
   void forget();  // drops references to the caller's objects
-  void drop_memory() { held.clear(), written.clear(); }
+  void drop_memory() {
+    held.clear();
+    written.clear();
+  }
   CancelToken next_token() const { return {*cancellation_, cancellation_->next()}; }
   Status execute(const RunScope& scope);
   Status execute_on_bound(const RunScope& scope);  // the same for memory of the caller: a failure says what it has lost

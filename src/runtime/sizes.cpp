@@ -32,8 +32,10 @@ Status check_range(const PlanSymbol& symbol, int64_t size) {
       .with("got", std::to_string(size));
 }
 
-// A stand-in for a size that the run has yet to find: nothing is read or written with it.
-int64_t placeholder(const PlanSymbol& symbol) {
+// What a size counts as until the run finds it: the size that the last run found, if any. Nothing is read or written
+// with it.
+int64_t stand_in(const PlanSymbol& symbol, int64_t last) {
+  if (last != kUnknown) return last;
   return symbol.is_open ? symbol.range.lo : symbol.upper;
 }
 
@@ -111,8 +113,7 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
   decide_sizes(given, requested, by_name, next);
   for (size_t i = 0; i < next.size(); i++) {
     const PlanSymbol& it = plan.symbols[i];
-    if (it.is_fresh())
-      next[i] = symbols_[i] == kUnknown ? placeholder(it) : symbols_[i];  // a stand-in until the run finds it
+    if (it.is_fresh()) next[i] = stand_in(it, symbols_[i]);
     if (next[i] == kUnknown) next[i] = it.upper;
   }
   KnownSizes known{by_name, next};
@@ -133,9 +134,8 @@ Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {
   std::fill(found_.begin(), found_.end(), false);
   for (size_t i = 0; i < symbols.size(); i++) {
     const PlanSymbol& it = plan.symbols[i];
-    next_symbols_[i] = symbols[i];
-    if (it.is_fresh() || symbols[i] == kUnknown)
-      next_symbols_[i] = symbols_[i] == kUnknown ? placeholder(it) : symbols_[i];
+    bool is_found_later = it.is_fresh() || symbols[i] == kUnknown;
+    next_symbols_[i] = is_found_later ? stand_in(it, symbols_[i]) : symbols[i];
     RLX_TRY(check_range(it, next_symbols_[i]));
   }
   SymbolsOf by_name{plan};

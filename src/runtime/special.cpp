@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/split.h"
+#include "compile/options.h"
 #include "runtime/sizes.h"
 
 namespace rlx {
@@ -29,7 +31,7 @@ static bool may_be_special(const Status& failure, const Graph& inputs) {
 // An unknown option may be meant for the import or for the model; a file is not read for it.
 static Status check_options(const NamedAttrs& policy) {
   std::vector<std::string_view> names;
-  for (const AttrDef& def : import_options()) names.push_back(def.name.substr(0, def.name.find('<')));
+  for (const AttrDef& def : import_options()) names.push_back(stem_of(def.name));
   return parse_policy(policy, names).status();
 }
 
@@ -68,13 +70,9 @@ Result<std::shared_ptr<Model>> open_model(const std::shared_ptr<Env>& env, const
 }
 
 static std::vector<std::string_view> static_names(const Status& failure) {
-  std::vector<std::string_view> names;
-  const std::string* text = failure.detail(kStaticInputs);
-  for (std::string_view rest = text ? std::string_view(*text) : std::string_view(); !rest.empty();) {
-    size_t end = std::min(rest.find('\n'), rest.size());
-    if (end > 0) names.push_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  const std::string* lines = failure.detail(kStaticInputs);
+  std::vector<std::string_view> names = lines ? split(*lines, '\n') : std::vector<std::string_view>();
+  std::erase(names, "");
   return names;
 }
 

@@ -57,8 +57,9 @@ class Weights {
   using Tensors = std::vector<Tensor>;
   Result<Tensors> form(const FormKey& key, const std::function<Result<Tensors>()>& make);
   void forget(const FormKey& key);  // for who made it and does not need it after all
-  // Originals that forms replace and nobody needs any more (weights.drop); a later get of one is RLX_E_STATE.
-  void drop(std::string_view name, const Tensor& original);  // where the name still has these bytes
+  // Releases an original that only forms are read of (weights.drop), if the name still has these bytes. A later get of
+  // the name is RLX_E_STATE.
+  void drop(std::string_view name, const Tensor& original);
 
  private:
   struct Entry {
@@ -71,19 +72,19 @@ class Weights {
     FormKey key;
     Tensors tensors;
   };
+  // These need the lock.
   const Entry* find_entry(std::string_view name) const;
-  Status unknown(std::string_view name) const;  // needs the lock
+  Status unknown(std::string_view name) const;
+  void forget_forms(const std::shared_ptr<Storage>& source, std::vector<Form>& gone);
 
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;  // a deque: names stay where they are
   std::unordered_map<std::string_view, size_t> by_name_;
   std::vector<std::pair<std::string, std::string>> metadata_;
-  using Forms = std::unordered_multimap<size_t, Form>;
-  void forget_forms(const std::shared_ptr<Storage>& source, std::vector<Form>& gone);
-  size_t makers_ = 0;                                          // of forms, without the lock
-  std::vector<std::shared_ptr<Storage>> replaced_;             // by puts, since there are any
-  Forms forms_;                                                // by hash of the key
+  std::unordered_multimap<size_t, Form> forms_;                // by hash of the key
   std::unordered_multimap<const Storage*, size_t> hashes_of_;  // of the forms that read a source
+  size_t makers_ = 0;                                          // calls of `form` that are making one now
+  std::vector<std::shared_ptr<Storage>> replaced_;             // by `put`, while there are such calls
 };
 
 }  // namespace rlx

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/os/file.h"
+#include "base/split.h"
 
 namespace rlx {
 namespace {
@@ -60,16 +61,6 @@ int kind_of(hwloc_topology_t topology, int cpu) {
   if (kind < 0 || !differs_in_design(topology, static_cast<unsigned>(kind))) return 0;
   hwloc_cpukinds_get_info(topology, static_cast<unsigned>(kind), nullptr, &efficiency, nullptr, nullptr, 0);
   return std::max(efficiency, 0);
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    size_t end = std::min(text.find(separator), text.size());
-    parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
 }
 
 // A positive number, or 0 (no limit) for "max", "-1" and anything that is not a number.
