@@ -327,7 +327,7 @@ RLX_MUST rlx_status_t *rlx_device_get_str(const rlx_device_t *device, const char
 /* The report "dispatch" (rlx_compiled_report) of a graph as it is, without compiling it: for each node its path on this
  * device, and why kernels refused it. "expanded" here: the device has no kernel for the composite, and would run its
  * decomposition. A graph with unsupported nodes is not an error. options: as in rlx_compile, may be NULL. Errors: the one
- * that the graph holds, RLX_E_OPTION. */
+ * that the graph holds, and those of rlx_compile for its options. */
 RLX_MUST rlx_status_t *rlx_device_supports(const rlx_device_t *device, const rlx_graph_t *graph,
                                            const rlx_attrs_t *options, rlx_blob_t **json);
 

@@ -11,6 +11,7 @@
 #include "capi/versioned.h"
 #include "ir/body.h"
 #include "passes/inline_customs.h"
+#include "runtime/queue.h"
 
 using namespace rlx;
 using namespace rlx::capi;
@@ -197,7 +198,9 @@ static constexpr int64_t kMaxParts = 1024;  // of a parallel_for: each part is a
 static Status parallel_for(rlx_opcall& call, size_t n, rlx_index_fn fn, void* arg) {
   if (!fn) return Status(Code::kInvalidArgument, "rlx_opcall_parallel_for: 'fn' is NULL").with("input", "fn");
   if (!is_possible(n, 1)) return Status(Code::kInvalidArgument, format("rlx_opcall_parallel_for: n is {}", n));
+  const RunQueue& queue = call.lender.env->queue();
   auto part = [&](int64_t begin, int64_t end) {
+    RunQueue::Part of_run(queue);
     for (int64_t i = begin; i < end; i++) fn(arg, static_cast<size_t>(i));
   };
   auto count = static_cast<int64_t>(n);

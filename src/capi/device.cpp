@@ -94,6 +94,7 @@ rlx_status_t* rlx_device_supports(const rlx_device_t* device, const rlx_graph_t*
     if (!graph->status.ok()) return graph->status;
     RLX_TRY(same_env(device->env, graph->env.get(), "graph"));
     auto chosen = RLX_TRY(parse_compile_options(RLX_TRY(values_of(options, device->env))));
+    RLX_TRY(check_options(graph->graph, chosen));
     Device* fallback = device->env->env->fallback_of(*device->device);
     *json = new rlx_blob(dispatch_report(graph->graph, *device->device, chosen, fallback));
     return {};

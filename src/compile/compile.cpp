@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
+#include "base/check_size.h"
 #include "base/os/file.h"
 #include "compile/aliases.h"
 #include "compile/bodies.h"
@@ -145,6 +147,29 @@ Status check_outputs(const Graph& graph) {
       .with("got", "0");
 }
 
+// The names of all symbols, those of bodies included.
+static void collect_symbols(const Graph& graph, std::set<std::string_view>& names) {
+  for (const auto& [name, range] : graph.symbols()) names.insert(name);
+  for (const Node& node : graph.nodes())
+    for (std::string_view attr : body_attrs(node.op)) collect_symbols(*node.attrs.graph(attr), names);
+}
+
+static Status check_sizes(const Graph& graph, const UpperSizes& sizes) {
+  if (sizes.empty()) return {};
+  std::set<std::string_view> names;
+  collect_symbols(graph, names);
+  for (const auto& [name, size] : sizes) {
+    if (!names.contains(name)) return no_size("dims.", name, std::vector(names.begin(), names.end()));
+    if (graph.has_symbol(name)) RLX_TRY(check_size(name, size, graph.symbol_range(name)));
+  }
+  return {};
+}
+
+Status check_options(const Graph& graph, const CompileOptions& options) {
+  RLX_TRY(check_sizes(graph, options.dims));
+  return find_aliases(graph, options.alias).status();
+}
+
 // Sets what passes may ask of the device. `widens`: whether the pass `widen` is still to come. All arguments must
 // outlive the context.
 static void set_context(PassContext& context, const Device& device, const Device* fallback,
@@ -204,6 +229,7 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
 Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device& device, CompileOptions options,
                                                      const Host* host, Device* fallback) {
   RLX_TRY(check_outputs(given));
+  RLX_TRY(check_sizes(given, options.dims));
   Stopwatch whole;
   auto source = std::make_shared<CompiledGraph>();
   source->aliases = RLX_TRY(find_aliases(given, options.alias));

@@ -2,9 +2,7 @@
 #include "plan/plan.h"
 
 #include <algorithm>
-#include <unordered_set>
 
-#include "base/check_size.h"
 #include "plan/buffers.h"
 #include "plan/early_guards.h"
 #include "plan/in_place.h"
@@ -116,23 +114,8 @@ Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered
   return make(std::move(plan), upper, requested);
 }
 
-// The names of all symbols, those of bodies included.
-static void collect_symbols(const Lowered& lowered, std::unordered_set<std::string_view>& names) {
-  for (const auto& [name, range] : lowered.graph.symbols()) names.insert(name);
-  for (const auto& [node, bodies] : lowered.bodies)
-    for (const LoweredBody& body : bodies) collect_symbols(*body.lowered, names);
-}
-
 Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper,
                                               std::span<const SlotAlias> aliases) {
-  std::unordered_set<std::string_view> names;
-  collect_symbols(*lowered, names);
-  for (const auto& [name, size] : upper)
-    if (!names.contains(name)) {
-      std::vector<std::string_view> known(names.begin(), names.end());
-      std::sort(known.begin(), known.end());
-      return no_size("dims.", name, known);
-    }
   auto plan = std::make_shared<Plan>();
   plan->lowered = std::move(lowered);
   plan->aliases.assign(aliases.begin(), aliases.end());

@@ -215,8 +215,10 @@ Result<std::optional<PieceParams>> params_of(const Piece& piece, const Graph& gr
     const auto& [tensor, dropped] = set.params[index];
     if (dropped) return dropped_bytes(name);
     if (!tensor) return std::optional<PieceParams>();
-    params.tensors.push_back(tensor);
-    params.are_owned &= owner.find(name).storage() == tensor.storage();
+    Tensor owned = owner.find(name);  // of the same bytes: a form is forgotten when this one goes
+    bool is_owned = owned.storage() == tensor.storage();
+    params.tensors.push_back(is_owned ? std::move(owned) : tensor);
+    params.are_owned &= is_owned;
   }
   return std::optional(std::move(params));
 }

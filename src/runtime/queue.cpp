@@ -104,8 +104,8 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
     unfinished_++;
   }
   void finish() {
+    if (Part::is_of(this)) return;
     std::unique_lock lock(mutex_);
-    if (is_on_thread()) return;
     while (unfinished_ > 0) {
       if (auto taken = take()) {
         lock.unlock();
@@ -152,8 +152,11 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
 
   // Releases what the run held before it counts as ended.
   void execute(std::shared_ptr<Submission> taken) noexcept {
-    taken->execute();
-    taken = nullptr;
+    {
+      Part part(this);
+      taken->execute();
+      taken = nullptr;
+    }
     std::lock_guard lock(mutex_);
     unfinished_--;
     finishing_.notify_all();
@@ -196,6 +199,14 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
   bool is_stopping_ = false;
   std::vector<std::shared_ptr<FenceWaiter>> waiters_;
 };
+
+thread_local const RunQueue::Part* RunQueue::Part::innermost_ = nullptr;
+
+bool RunQueue::Part::is_of(const Shared* queue) {
+  const Part* part = innermost_;
+  while (part && part->queue_ != queue) part = part->around_;
+  return part != nullptr;
+}
 
 RunQueue::RunQueue(const ThreadPool* pool) : shared_(std::make_shared<Shared>(pool)) {}
 

@@ -230,11 +230,13 @@ void Weights::drop(std::string_view name, const Tensor& original) {
   std::vector<Form> forms;  // likewise: whoever needs one holds it, and without its source nobody can ask for it
   std::lock_guard lock(mutex_);
   auto found = by_name_.find(name);
-  if (found == by_name_.end() || entries_[found->second].tensor.storage() != original.storage()) return;
-  forget_forms(original.storage(), forms);
-  std::swap(gone, entries_[found->second].tensor);
-  std::swap(copy, entries_[found->second].copy);
-  entries_[found->second].dropped = true;
+  if (found == by_name_.end()) return;
+  Entry& entry = entries_[found->second];
+  if (entry.tensor.storage() != original.storage()) return;
+  forget_forms(entry.tensor.storage(), forms);
+  std::swap(gone, entry.tensor);
+  std::swap(copy, entry.copy);
+  entry.dropped = true;
 }
 
 }  // namespace rlx

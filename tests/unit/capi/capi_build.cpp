@@ -285,6 +285,14 @@ TEST_F(Capi, a_device_says_how_it_would_run_a_graph) {
   EXPECT_NE(words(rlx_device_supports(cpu, graph, options, &json)).find("RLX_E_OPTION"), std::string::npos);
   EXPECT_EQ(json, nullptr);
   rlx_attrs_release(options);
+  for (const char* wrong : {"dims.n=1", "io.alias=[y=z]", "io.alias=[z=x]", "io.alias=[y]"}) {
+    OK(rlx_attrs_create(wrong, &options));
+    rlx_compiled_t* program;
+    std::string refusal = words(rlx_compile(graph, nullptr, cpu, options, &program));
+    EXPECT_NE(refusal, "") << wrong;
+    EXPECT_EQ(words(rlx_device_supports(cpu, graph, options, &json)), refusal) << wrong;
+    rlx_attrs_release(options);
+  }
   EXPECT_NE(words(rlx_device_supports(nullptr, graph, nullptr, &json)).find("device is NULL"), std::string::npos);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call lends its callback: tensors and threads.
+#include <functional>
 #include <numeric>
 #include <thread>
 
@@ -17,6 +18,8 @@ std::string code_of(rlx_status_t* status) {
 struct Shared {
   rlx_env_t* env = nullptr;
   rlx_tensor_t *in = nullptr, *out = nullptr, *of_infer = nullptr;
+  std::function<void()> give_back;
+  rlx_env_t* last = nullptr;
   std::atomic<int> calls{0};
   std::vector<std::atomic<int>> touched = std::vector<std::atomic<int>>(3000);
 };
@@ -28,6 +31,16 @@ class CustomCallTest : public CustomOpTest {
     CustomOpTest::SetUp();
     shared = &own_;
     own_.env = env;
+  }
+  // In a fresh environment.
+  void start(const char* env_options, const rlx_host_t* host = nullptr) {
+    rlx_graph_release(std::exchange(graph, nullptr));
+    rlx_env_release(std::exchange(env, nullptr));
+    rlx_attrs_t* options = nullptr;
+    OK(rlx_attrs_create(env_options, &options));
+    OK(rlx_env_create(options, host, &env));
+    rlx_attrs_release(options);
+    OK(rlx_graph_create(env, "test", &graph));
   }
   void use(Behaviour& does) {
     ASSERT_EQ(add("it", does), "");
@@ -211,6 +224,50 @@ TEST_F(CustomCallTest, the_last_release_waits_for_a_call) {
   EXPECT_EQ(*does.destroyed, 1);
 }
 
+// Nobody who does a part of a run can wait for its end: neither the thread that began it, nor one that helps it.
+TEST_F(CustomCallTest, a_call_may_give_everything_back) {
+  static constexpr size_t kParts = 64;
+  Behaviour on_its_thread{shape_of_input, [](rlx_opcall_t* call) -> int32_t {
+                            shared->give_back();
+                            return scale(call);
+                          }};
+  Behaviour where_it_helps{shape_of_input, [](rlx_opcall_t* call) -> int32_t {
+                             auto part = [](void*, size_t i) {
+                               std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                               if (i == kParts - 1) shared->give_back();
+                             };
+                             rlx_opcall_parallel_for(call, kParts, part, nullptr);
+                             return scale(call);
+                           }};
+  for (Behaviour* does : {&on_its_thread, &where_it_helps})
+    for (const char* threads : {"threads=0", "threads=1", "threads=4"}) {
+      start(threads);
+      use(*does);
+      int destroyed = *does->destroyed;
+      rlx_compiled_t* program = nullptr;
+      rlx_exec_t* exec = nullptr;
+      rlx_fence_t *begin = nullptr, *done = nullptr;
+      OK(rlx_compile(graph, nullptr, nullptr, nullptr, &program));
+      OK(rlx_exec_create(program, nullptr, &exec));
+      OK(rlx_fence_create(env, &begin));
+      OK(rlx_exec_submit(exec, &begin, 1, &done));
+      rlx_exec_release(exec);
+      rlx_compiled_release(program);
+      rlx_graph_release(std::exchange(graph, nullptr));
+      shared->give_back = [done] {
+        rlx_fence_release(done);
+        rlx_env_release(std::exchange(shared->last, nullptr));
+      };
+      shared->last = std::exchange(env, nullptr);
+      OK(rlx_fence_signal(begin, nullptr));
+      rlx_fence_release(begin);
+      if (threads == std::string("threads=0")) OK(rlx_fence_wait(&done, 1, 1, UINT64_MAX, nullptr));
+      for (int i = 0; *does->destroyed == destroyed && i < 10000; i++)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_EQ(*does->destroyed, destroyed + 1) << threads;
+    }
+}
+
 TEST_F(CustomCallTest, several_threads_run_one_program) {
   Behaviour does{shape_of_input, scale};
   use(does);
@@ -302,14 +359,8 @@ rlx_host_t host_pool() {
 TEST_F(CustomCallTest, work_is_shared_out) {
   const rlx_host_t pool = host_pool();
   for (const char* threads : {"threads=2", "threads=1", "threads=0", "host"}) {
-    rlx_graph_release(std::exchange(graph, nullptr));
-    rlx_env_release(std::exchange(env, nullptr));
-    rlx_attrs_t* options = nullptr;
     bool is_host = std::string(threads) == "host";
-    OK(rlx_attrs_create(is_host ? nullptr : threads, &options));
-    OK(rlx_env_create(options, is_host ? &pool : nullptr, &env));
-    rlx_attrs_release(options);
-    OK(rlx_graph_create(env, "test", &graph));
+    start(is_host ? nullptr : threads, is_host ? &pool : nullptr);
     Behaviour does{infer_in_parallel, run_in_parallel};
     use(does);
     EXPECT_EQ(run(graph, {1, 2}), (Floats{10, 20})) << threads << ": " << failed;

@@ -115,6 +115,30 @@ TEST(param_threads, programs_of_other_grades_do_not_share_what_they_compute) {
   EXPECT_TRUE(std::equal(got.as<float>(), got.as<float>() + 4096, want.as<float>()));
 }
 
+// As the C API does it: each holder of frozen bytes has a handle of its own.
+TEST(param_threads, a_weight_that_is_set_again_is_the_weight) {
+  Graph graph;
+  auto weights = std::make_shared<Weights>();
+  Builder b(graph);
+  output(b, "y", matmul(input(b, "x", {2, 16}), unary(Op::kExp, weight(b, *weights, "w", {16, 40}))));
+  auto env = env_with(1);
+  auto prepared = [&] { return env->host()->counts(MemoryKind::kPrepared).bytes.load(); };
+  auto set = [](Program& program, const Tensor& tensor) { return program.set_param("w", *tensor.frozen()); };
+  Tensor own = weights->find("w"), other = noise({16, 40}, 5);
+  auto program = *Program::compile(env, graph, weights, nullptr, {});
+  const int64_t first = prepared();
+  for (int i = 0; i < 3; i++) {
+    ASSERT_TRUE(set(*program, own).ok());
+    EXPECT_EQ(prepared(), first) << i;
+    ASSERT_TRUE(set(*program, other).ok());
+  }
+  ASSERT_TRUE(set(*program, own).ok());
+  auto dropping = *Program::compile(env, graph, nullptr, nullptr, {{"weights.drop", int64_t{1}}});
+  ASSERT_TRUE(dropping->set_params(weights).ok());
+  program = dropping = nullptr;
+  EXPECT_EQ(prepared(), 0) << "what was dropped is not kept for anybody";
+}
+
 // Each set of params shares most of the one before. So params may be set one by one, and an earlier set stays as it
 // was.
 TEST(param_threads, many_params_are_set_one_by_one) {
