@@ -32,7 +32,20 @@ Affine operator-(const Affine& a, const Affine& b) {
   return a + b * Dim(-1);
 }
 
+// Whether the arithmetic of dims has saturated, here or in an operand, so that the number may be wrong.
+static bool is_saturated(const Dim& dim) {
+  auto is_end = [](int64_t number) { return number >= Interval::kUnbounded || number <= -Interval::kUnbounded; };
+  const Polynomial* polynomial = dim.polynomial();
+  if (!polynomial) return is_end(dim.literal());
+  return std::any_of(polynomial->terms.begin(), polynomial->terms.end(), [&](const Term& term) {
+    return is_end(term.coefficient) || std::any_of(term.atoms.begin(), term.atoms.end(), [](const AtomPtr& atom) {
+             return is_saturated(atom->a) || is_saturated(atom->b);
+           });
+  });
+}
+
 Interval bounds_of(const Graph& graph, const Affine& form, std::span<const Dim> dims) {
+  constexpr Interval kAnything{-Interval::kUnbounded, Interval::kUnbounded};
   Dim lowest = form.offset, highest = form.offset;
   size_t lead = dims.size() - form.steps.size();
   for (size_t axis = 0; axis < form.steps.size(); axis++) {
@@ -45,8 +58,10 @@ Interval bounds_of(const Graph& graph, const Affine& form, std::span<const Dim> 
     else if (sign.hi <= 0)
       lowest += reach;
     else
-      return {-Interval::kUnbounded, Interval::kUnbounded};
+      return kAnything;
   }
+  if (std::any_of(form.steps.begin(), form.steps.end(), is_saturated) || is_saturated(lowest) || is_saturated(highest))
+    return kAnything;
   return {graph.range(lowest).lo, graph.range(highest).hi};
 }
 
@@ -67,15 +82,6 @@ static bool within(Interval range, Interval limits) {
   return range.lo >= limits.lo && range.hi <= limits.hi;
 }
 
-// Whether the arithmetic of dims has saturated, so that the number may be wrong.
-static bool is_saturated(const Dim& dim) {
-  auto is_end = [](int64_t number) { return number >= Interval::kUnbounded || number <= -Interval::kUnbounded; };
-  const Polynomial* polynomial = dim.polynomial();
-  if (!polynomial) return is_end(dim.literal());
-  return std::any_of(polynomial->terms.begin(), polynomial->terms.end(),
-                     [&](const Term& term) { return is_end(term.coefficient); });
-}
-
 // A fact that takes long to say helps nobody: comparisons of comparisons double with each op.
 static bool is_long(const Dim& dim) {
   constexpr int64_t kMostParts = 128;
@@ -85,7 +91,6 @@ static bool is_long(const Dim& dim) {
 void FactArgs::set(Affine form) {
   if (!dtypes::X.has(type().dtype) && type().dtype != DType::kBool) return;
   if (is_long(form.offset) || std::any_of(form.steps.begin(), form.steps.end(), is_long)) return;
-  if (is_saturated(form.offset) || std::any_of(form.steps.begin(), form.steps.end(), is_saturated)) return;
   for (size_t axis = 0; axis < form.steps.size(); axis++)
     if (type().dims[axis].is(1)) form.steps[axis] = 0;
   Interval range = bounds_of(graph, form, type().dims);

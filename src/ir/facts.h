@@ -37,7 +37,7 @@ Affine operator+(const Affine& a, const Affine& b);
 Affine operator-(const Affine& a, const Affine& b);
 Affine operator*(const Affine& a, const Dim& factor);
 
-// Bounds of all elements of a value of these dims.
+// Bounds of all elements of a value of these dims; none where the arithmetic of the form has saturated.
 Interval bounds_of(const Graph& graph, const Affine& form, std::span<const Dim> dims);
 
 struct ValueFacts {

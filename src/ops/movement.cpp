@@ -123,17 +123,19 @@ Outputs decompose_flip(const Inputs& in, const Attrs& attrs) {
 }
 
 Outputs decompose_roll(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
   Expr x = in[0];
-  int64_t axis = attrs.i64("axis");
+  int64_t axis = attrs.i64("axis"), shift = attrs.i64("shift");
   const Dim& n = x.dim(axis);
   Dim cut = 0;  // the element that comes first
-  int64_t shift = attrs.i64("shift");
   if (n.is_literal()) {
     int64_t rest = n.is(0) ? 0 : shift % n.literal();
     cut = rest > 0 ? n.literal() - rest : -rest;
-  } else if (shift) {
-    if (shift == INT64_MIN || !require(x, Guard::kLessEqual, std::abs(shift), n)) return {};
-    cut = shift < 0 ? Dim(-shift) : max(Dim(0), n - Dim(shift));
+  } else if (shift != INT64_MIN && b.graph().implies(Guard::kLessEqual, std::abs(shift), n)) {
+    cut = shift <= 0 ? Dim(-shift) : n - Dim(shift);
+  } else {  // the shift may go round more than once
+    Expr size = b.size(n, DType::kI64), by = binary(Op::kFloorMod, b.size(shift, DType::kI64), size);
+    return {gather(x, binary(Op::kFloorMod, iota(b, {n}, 0, DType::kI64) - by, size), axis)};
   }
   if (cut.is(0)) return {x};
   Expr parts[] = {slice(x, axis, cut, n), slice(x, axis, 0, cut)};

@@ -2,6 +2,7 @@
 // Data movement: elements change their place, never their value.
 #include <cstring>
 
+#include "base/shortened.h"
 #include "ops/eval.h"
 
 namespace rlx {
@@ -159,14 +160,23 @@ struct SliceAttrs {
   }
 };
 
+// A symbolic bound never counts from the end (semantics.md S8). As a number it would, so the guard does not follow from
+// the node at other sizes.
+static Status require_not_negative(InferArgs& args, const Dim& bound) {
+  if (args.graph.range(bound).hi < 0)
+    return args.fail(Code::kShape, "the bound " + shortened(bound.text()) + " is negative")
+        .with("expected", "0 or more")
+        .with("got", shortened(bound.text()));
+  return args.graph.add_guard({Guard::kLessEqual, 0, bound, args.where()});
+}
+
 Status infer_slice(InferArgs& args) {
   SliceAttrs slice(args.attrs);
   args.out[0].dims = args.dims();
   for (size_t i = 0; i < slice.axes.size(); i++) {
     if (slice.steps[i] == 0) return args.fail(Code::kOption, "a step must not be 0");
     for (const Dim& bound : {slice.starts[i], slice.ends[i]})
-      if (!bound.is_literal() && args.graph.range(bound).lo < 0)
-        return args.fail(Code::kShape, "the bound " + bound.text() + " may be negative");
+      if (!bound.is_literal()) RLX_TRY(require_not_negative(args, bound));
     Dim& dim = args.out[0].dims[static_cast<size_t>(slice.axes[i])];
     dim = slice_range(args, dim, slice.starts[i], slice.ends[i], slice.steps[i]).length;
   }

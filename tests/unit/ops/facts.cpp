@@ -93,6 +93,39 @@ TEST(facts, of_a_chain_of_conditions_end_where_they_become_long) {
   EXPECT_TRUE(facts.affine({5, 0})) << "of one condition";
 }
 
+// 2^62 and more saturates in the arithmetic of sizes: such terms may cancel where the true numbers do not.
+TEST(facts, of_numbers_that_saturate_there_are_none) {
+  for (const char* ranges : {"n in [1, 1], m in [1, 1]", "n in [0, 1], m in [0, 1]"}) {
+    auto graph = parse("graph (" + std::string(ranges) + R"() {
+      x = input f32[n]
+      y = input f32[m]
+      n = dim_size(x) axis=0
+      m = dim_size(y) axis=0
+      a = constant i64[] {1099511627776}
+      b = constant i64[] {4194303}
+      c = constant i64[] {2097152}
+      an = mul(n, a)
+      all_n = mul(an, b)
+      am = mul(m, a)
+      half_m = mul(am, c)
+      all_m = mul(am, b)
+      minus = neg(all_n)
+      p = add(minus, half_m)
+      q = sub(all_n, all_m)
+      less = lt(p, q)
+      output less
+    })");
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    Facts facts(*graph);
+    EXPECT_FALSE(facts.affine(graph->outputs()[0].value)) << print(*graph);
+    auto program = Program::compile(testing_programs::env_with(1), *graph, nullptr, nullptr, {});
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    auto got = (*program)->run({}, std::array{testing_programs::noise({1}), testing_programs::noise({1})}, {}, 1);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    EXPECT_TRUE(*(*got)[0].as<uint8_t>());
+  }
+}
+
 // A loop over params is resident, so it runs when they are set. This does not hold if its body holds params of its own,
 // whose names are those of the program.
 TEST(facts, a_loop_has_the_phase_of_what_it_reads) {

@@ -76,7 +76,11 @@ TEST(movement, flip_roll_and_reverse) {
   expect_op(Op::kRoll, {kX}, roll(-1), i32s({2, 3}, {2, 3, 1, 5, 6, 4}));
   expect_op(Op::kRoll, {kX}, roll(3), kX);
   expect_op(Op::kRoll, {kX}, roll(0), kX);
-  expect_fixed(Op::kRoll, {kX}, roll(-7), {i32s({2, 3}, {2, 3, 1, 5, 6, 4})});
+  for (int64_t shift : {-7, 5}) expect_op(Op::kRoll, {kX}, roll(shift), i32s({2, 3}, {2, 3, 1, 5, 6, 4}));
+  for (int64_t shift : {INT64_MIN, INT64_MAX}) {  // both are 1 modulo 3
+    expect_op(Op::kRoll, {kX}, roll(shift), i32s({2, 3}, {3, 1, 2, 6, 4, 5}));
+    expect_op(Op::kRoll, {i32s({2, 0}, {})}, roll(shift), i32s({2, 0}, {}));
+  }
   expect_op(Op::kReverseSequence, {i32s({3, 2}, {1, 2, 3, 4, 5, 6}), i64s({2}, {2, 3})}, {},
             i32s({3, 2}, {3, 6, 1, 4, 5, 2}));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Padding in all modes, and slices at the edges of what their bounds may be.
 #include "op_test.h"
+#include "passes/at_sizes.h"
 
 namespace rlx::test {
 
@@ -75,6 +76,25 @@ TEST(slice, the_length_of_a_reversed_axis_is_the_axis) {
   auto y = graph.add(Op::kSlice, std::array{x}, slice(-1, INT64_MIN, -1));
   ASSERT_TRUE(y.ok());
   EXPECT_EQ(text_of(graph.type(*y)), "f32[n]");
+}
+
+// What may be negative gets a guard (semantics.md S4): a symbolic bound never counts from the end, at fixed sizes
+// either.
+TEST(slice, a_bound_that_may_be_negative_is_checked_by_the_run) {
+  Graph graph;
+  Dim n = Dim::symbol("n");
+  Value x = *graph.add_input("x", DType::kI64, {n});
+  auto rest = [&](const Dim& start) {
+    return NamedAttrs{{"starts", std::vector<Dim>{start}}, {"ends", std::vector<Dim>{n}}};
+  };
+  auto y = graph.add(Op::kSlice, std::array{x}, rest(n - Dim(2)));
+  ASSERT_TRUE(y.ok()) << y.status().message();
+  ASSERT_TRUE(graph.add_output("y", *y).ok());
+  expect_equal(interpret(graph, std::array{i64s({3}, {0, 1, 2})})->at(0), i64s({2}, {1, 2}));
+  EXPECT_EQ(interpret(graph, std::array{i64s({1}, {0})}).status().code(), Code::kShape);
+  EXPECT_TRUE(at_sizes(graph, {{"n", 2}}).ok());
+  EXPECT_EQ(at_sizes(graph, {{"n", 1}}).status().code(), Code::kShape);
+  EXPECT_EQ(graph.add(Op::kSlice, std::array{x}, rest(Dim(-1) - n)).status().code(), Code::kShape);
 }
 
 }  // namespace rlx::test
