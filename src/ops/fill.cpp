@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Composites that make values from positions: constants, ranges, masks, one-hot rows.
-#include "ops/expr.h"
+#include "ops/fill.h"
 
 namespace rlx {
 
@@ -35,19 +35,21 @@ Outputs decompose_range(const Inputs& in, const Attrs& attrs) {
   return {cast(attrs.f64("start") + attrs.f64("step") * i, dtype)};
 }
 
-// Integers are counted in i64, where their differences do not wrap.
+Expr range_count(Expr start, Expr limit, Expr step) {
+  DType wide = is_float(start.dtype()) ? start.dtype() : DType::kI64;
+  start = cast(start, wide), limit = cast(limit, wide), step = cast(step, wide);
+  Expr steps = maximum(-binary(Op::kFloorDiv, start - limit, step), 0);
+  return cast(where(equal(step, 0), 0, steps), DType::kI64);
+}
+
 Outputs decompose_dynamic_range(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   for (size_t i = 0; i < 3; i++)
     if (in[i].rank() != 0) return {b.fail(wrong_rank(i == 0 ? "start" : i == 1 ? "limit" : "step", "0", in[i].rank()))};
-  DType wide = is_float(in[0].dtype()) ? in[0].dtype() : DType::kI64;
-  Expr start = cast(in[0], wide), limit = cast(in[1], wide), step = cast(in[2], wide);
-  Expr steps = maximum(-binary(Op::kFloorDiv, start - limit, step), 0);
-  Expr count = cast(where(equal(step, 0), 0, steps), DType::kI64);
   NamedAttrs named;
   if (attrs.has("max")) named.emplace_back("max", attrs.dim("max"));
   if (attrs.has("symbol")) named.emplace_back("symbol", attrs.str("symbol"));
-  Expr i = cast(b.op(Op::kDynamicIota, {count}, named), in[0].dtype());
+  Expr i = cast(b.op(Op::kDynamicIota, {range_count(in[0], in[1], in[2])}, named), in[0].dtype());
   return {in[0] + in[2] * i};
 }
 

@@ -31,7 +31,7 @@ void add_captures(Call& call, const BodyGraph& body, std::vector<Expr>& in);
 Result<BodyGraph> loop_body(Call& call, const GraphProto& proto, std::vector<ValueType>& types, size_t skipped,
                             size_t carries, size_t skipped_out, bool is_steady = false);
 
-// The stacked outputs of a body, from `first` on, must have the same sizes at every trip.
+// The outputs of a body from `first` on, which are stacked or keep their sizes, must have the same ones at every trip.
 Status check_rows(const BodyGraph& body, size_t first, const Graph& around);
 
 }  // namespace rlx::onnx

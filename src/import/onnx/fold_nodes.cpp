@@ -11,15 +11,15 @@ namespace rlx::onnx {
 static constexpr int64_t kMaxLiteral = 64;  // elements of literals that the importer computes with
 
 // Whether the node is small and gives the same bits on every device (semantics.md R5), or only picks elements.
-static bool may_fold(const OpInfo& info, const Node& step) {
+static bool may_fold(const Graph& graph, const Node& step) {
+  const OpInfo& info = graph.info(step);
   bool picks = step.op == Op::kReduce && (step.attrs.is("fn", "max") || step.attrs.is("fn", "min"));
   bool exact = picks || info.tol == Tol::kE0 || info.tol == Tol::kU1;
   for (const ValueType& type : step.out) {
     if (is_float(type.dtype) && !exact) return false;
-    Dim count = element_count(type.dims);
-    if (!count.is_literal() || count.literal() > kMaxLiteral) return false;
+    if (graph.range(element_count(type.dims)).hi > kMaxLiteral) return false;
   }
-  return info.primitive() || info.is(kElementwise);  // others may hold large values inside
+  return info.primitive() || info.is(kElementwise) || info.names_sizes;  // others may hold large values inside
 }
 
 // The results of a node on small literals, computed by the reference interpreter.
@@ -38,7 +38,7 @@ Importer::Computed Importer::compute(const NodeKind& kind, const NodeProto& node
   kind.build(call);
   if (!call.status().ok()) return std::nullopt;  // the builder will report it, with its reason
   for (const Node& step : aside.nodes())
-    if (!may_fold(aside.info(step), step)) return std::nullopt;
+    if (!may_fold(aside, step)) return std::nullopt;
   for (size_t i = 0; i < call.results().size(); i++) {
     const OnnxValue& result = call.results()[i];
     if (!present(result.value)) return std::nullopt;

@@ -65,38 +65,93 @@ Status keep_beyond_end(BodyGraph& body, size_t carries, size_t running) {
   return b.status();
 }
 
-// Adds one op `scan`.
-Result<Outputs> build_one_scan(Call& call, const ScanNode& node, std::vector<Expr> in) {
-  const auto& [proto, carries, xs, reads, writes, may_pause] = node;
-  bool reverse = reads.all(true) && writes.all(true);
-  std::vector<ValueType> types;
+// The operands of a node as the op `scan` takes them: the axis of the trips is the first, in the order of the trips.
+Status turn_operands(Call& call, const ScanNode& node, bool reverse, std::vector<Expr>& in) {
   for (size_t i = 0; i < in.size(); i++) {
     if (!in[i].valid()) return call.status();
-    types.push_back(in[i].type());
-    if (i < carries) continue;
-    if (types[i].rank() == 0) return Status(Code::kData, "a scan over a scalar");
-    in[i] = moved(in[i], call.axis(reads.axes[i - carries], types[i].rank()), 0);
-    if (reads.backwards[i - carries] && !reverse) in[i] = flipped(call, in[i]);
+    if (i < node.carries) continue;
+    if (in[i].rank() == 0) return Status(Code::kData, "a scan over a scalar");
+    in[i] = moved(in[i], call.axis(node.reads.axes[i - node.carries], in[i].rank()), 0);
+    if (node.reads.backwards[i - node.carries] && !reverse) in[i] = flipped(call, in[i]);
     RLX_TRY(call.status());
-    types[i] = in[i].type();
-    types[i].dims.erase(types[i].dims.begin());
+  }
+  return {};
+}
+
+// Adds one op `scan`.
+Result<Outputs> build_scan_op(Call& call, const ScanNode& node, bool reverse, std::vector<Expr> in) {
+  std::vector<ValueType> types;
+  for (size_t i = 0; i < in.size(); i++) {
+    types.push_back(in[i].type());
+    if (i >= node.carries) types[i].dims.erase(types[i].dims.begin());
   }
   std::vector<ValueType> steady = types;
-  BodyGraph body = RLX_TRY(loop_body(call, proto, types, 0, carries, 0));
-  if (!check_rows(body, carries, call.builder().graph()).ok())
-    body = RLX_TRY(loop_body(call, proto, steady, 0, carries, 0, true));
-  if (may_pause) RLX_TRY(keep_beyond_end(body, carries, carries + xs - 1));
+  BodyGraph body = RLX_TRY(loop_body(call, node.body, types, 0, node.carries, 0));
+  if (!check_rows(body, node.carries, call.builder().graph()).ok()) {
+    body = RLX_TRY(loop_body(call, node.body, steady, 0, node.carries, 0, true));
+    RLX_TRY(check_rows(body, 0, call.builder().graph()));
+  }
+  if (node.may_pause) RLX_TRY(keep_beyond_end(body, node.carries, node.carries + node.xs - 1));
   add_captures(call, body, in);
   auto step = RLX_TRY(body.finish());
   Outputs results = call.ops("scan", in,
-                             {{"n_carry", static_cast<int64_t>(carries)},
-                              {"n_xs", static_cast<int64_t>(xs)},
+                             {{"n_carry", static_cast<int64_t>(node.carries)},
+                              {"n_xs", static_cast<int64_t>(node.xs)},
                               {"reverse", int64_t{reverse}},
                               {"body", std::move(step)}});
   RLX_TRY(call.status());
-  for (size_t i = carries; i < std::min(results.size(), call.outputs()); i++) {
-    if (writes.backwards[i - carries] && !reverse) results[i] = flipped(call, results[i]);
-    results[i] = moved(results[i], 0, call.axis(writes.axes[i - carries], results[i].rank()));
+  return results;
+}
+
+// Unrolls a scan whose number of trips is known at import.
+Result<Outputs> unroll(Call& call, const ScanNode& node, bool reverse, const std::vector<Expr>& in) {
+  const Dim& length = in[node.carries].dim(0);
+  if (node.may_pause || !length.is_literal() || length.is(0) || length.literal() > kMaxTrips)
+    return Status(Code::kUnsupported, format("a scan of {} trips whose sizes contents decide", length))
+        .with(kDependsOnSizes, "1");
+  Outputs carries(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(node.carries));
+  std::vector<std::vector<Expr>> rows(node.body.output.size() - node.carries);
+  for (int64_t trip = 0; trip < length.literal(); trip++) {
+    int64_t at = reverse ? length.literal() - 1 - trip : trip;
+    std::vector<OnnxValue> values;
+    for (size_t i = 0; i < in.size(); i++) {
+      Expr x = i < node.carries ? carries[i] : slice(in[i], 0, at, at + 1);
+      if (i >= node.carries) x = reshape(x, {x.dims().begin() + 1, x.dims().end()});
+      values.push_back({.type = x.type(), .value = x.value()});
+    }
+    RLX_TRY(call.status());
+    std::vector<OnnxValue> out = RLX_TRY(call.importer().inline_graph(node.body, std::move(values)));
+    for (size_t i = 0; i < out.size(); i++) {
+      if (out[i].refused)
+        return Status(Code::kUnsupported, "a node of its body cannot be imported").with(kFollowsRefused, "1");
+      Expr y = call.importer().expr(out[i], call.builder());
+      if (i < node.carries) carries[i] = y;
+      if (i >= node.carries) rows[i - node.carries].push_back(unsqueeze(y, 0));
+    }
+    RLX_TRY(call.status());
+  }
+  for (std::vector<Expr>& each : rows) {
+    if (reverse) std::ranges::reverse(each);
+    carries.push_back(concat(each, 0));
+  }
+  return carries;
+}
+
+// One scan along an axis of all operands. Where no body can express it, it is unrolled.
+Result<Outputs> build_one_scan(Call& call, const ScanNode& node, std::vector<Expr> in) {
+  const ScanAxes& writes = node.writes;
+  bool reverse = node.reads.all(true) && writes.all(true);
+  RLX_TRY(turn_operands(call, node, reverse, in));
+  Importer::Refusals before = call.importer().refusals();
+  Result<Outputs> made = build_scan_op(call, node, reverse, in);
+  if (!made.ok() && made.status().detail(kUnrolledOnly)) {
+    call.importer().refusals() = std::move(before);
+    made = unroll(call, node, reverse, in);
+  }
+  Outputs results = RLX_TRY(std::move(made));
+  for (size_t i = node.carries; i < std::min(results.size(), call.outputs()); i++) {
+    if (writes.backwards[i - node.carries] && !reverse) results[i] = flipped(call, results[i]);
+    results[i] = moved(results[i], 0, call.axis(writes.axes[i - node.carries], results[i].rank()));
   }
   return results;
 }

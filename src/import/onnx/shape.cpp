@@ -7,6 +7,8 @@
 #include "import/onnx/importer.h"
 #include "import/onnx/random.h"
 #include "import/onnx/run_sizes.h"
+#include "ops/fill.h"
+#include "ops/interpret.h"
 
 namespace rlx::onnx {
 
@@ -198,6 +200,24 @@ Folded fold_constant_of_shape(Call& call) {
   return move_sizes(*result, dims, [](int64_t) { return 0; });
 }
 
+// How many numbers a range of literals has; nullopt if the run decides.
+std::optional<int64_t> literal_count(Call& call, DType precision) {
+  Graph aside;
+  Builder builder(aside);
+  Expr bounds[3];
+  for (size_t i = 0; i < 3; i++) {
+    const OnnxValue* value = call.value(i);
+    if (value ? !value->tensor || value->tensor.count() != 1 : i < 2) return std::nullopt;
+    auto bound = value ? value->tensor.aligned() : scalar_tensor(precision, 1);
+    if (!bound.ok()) return std::nullopt;
+    bounds[i] = cast(reshape(builder.constant(*bound), std::vector<Dim>()), precision);
+  }
+  Expr count = range_count(bounds[0], bounds[1], bounds[2]);
+  if (!builder.status().ok() || !aside.add_output("count", count.value()).ok()) return std::nullopt;
+  auto counted = interpret(aside, {});
+  return counted.ok() ? std::optional((*counted)[0].as<int64_t>()[0]) : std::nullopt;
+}
+
 // If all three bounds are sizes: start + step * iota, with a length computed from them.
 void build_range(Call& call) {
   DType dtype = call.type(0).dtype;
@@ -211,7 +231,10 @@ void build_range(Call& call) {
     for (size_t i = 0; i < 3; i++)
       in[i] = call.has(i) || i < 2 ? cast(reshape(call.in(i), std::vector<Dim>()), precision)
                                    : call.builder().scalar(precision, 1);
-    return call.out(0, cast(call.ops("dynamic_range", in)[0], dtype));
+    auto count = literal_count(call, precision);
+    Expr y = count && *count <= kLargestSymbol ? in[0] + in[2] * iota(call.builder(), {Dim(*count)}, 0, precision)
+                                               : call.ops("dynamic_range", in)[0];
+    return call.out(0, cast(y, dtype));
   }
   Dim start = call.dims(0, "start").empty() ? 0 : call.dims(0, "start")[0];
   std::vector<Dim> limit = call.dims(1, "limit");

@@ -234,4 +234,42 @@ TEST(onnx_run_sizes, a_sum_of_sizes_that_nothing_tells_apart_is_a_size) {
   EXPECT_NE(Opened(both).run({counting({3}), counting({4})}).substr(0, 3), "f32");
 }
 
+// With the end of the range as a number its length is one, and so is the scale.
+TEST(onnx_run_sizes, a_scale_follows_from_the_length_of_a_range) {
+  Maker maker(13);
+  maker.input("x", 1, {"2"}).input("end", 1, {}).f32("zero", {}, {0}).f32("one", {}, {1}).f32("two", {1}, {2});
+  maker.node("Range", {"zero", "end", "one"}, {"numbers"}).node("Shape", {"numbers"}, {"count"});
+  maker.node("Cast", {"count"}, {"real"}, {Maker::attr("to", 1)}).node("Div", {"real", "two"}, {"scales"});
+  maker.node("Resize", {"x", "", "scales"}, {"y"}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({2}), floats({}, {4})}), "f32[4] 0 0 1 1");
+  EXPECT_EQ(opened.run({counting({2}), floats({}, {5.5F})}), "f32[6] 0 0 0 1 1 1");
+  EXPECT_EQ(opened.run({counting({2}), floats({}, {80})}).substr(0, 7), "f32[80]");
+}
+
+TEST(onnx_run_sizes, what_literals_count_is_a_size_of_the_graph) {
+  Maker maker(13);
+  maker.input("x", 1, {"n"}).i64("mask", {4}, {0, 1, 0, 1}).i64("one", {1}, {1});
+  maker.node("NonZero", {"mask"}, {"found"}).node("Shape", {"found"}, {"shape"});
+  maker.node("Concat", {"shape", "one"}, {"to"}, {Maker::attr("axis", 0)}).node("Reshape", {"x", "to"}, {"y"});
+  auto imported = maker.output("y").import();
+  ASSERT_TRUE(imported.ok()) << imported.status().message();
+  EXPECT_EQ(text_of(imported->graph.type(imported->graph.outputs()[0].value).dims), "[1,2,1]");
+}
+
+// No body has rows whose size it finds itself, so that the scan is unrolled.
+TEST(onnx_run_sizes, rows_of_a_scan_have_a_size_that_is_an_input) {
+  Maker body, maker(13);
+  body.input("c", 1, {"", ""}).input("r", 1, {"", ""}).node("Reshape", {"r", "shape"}, {"row"});
+  body.node("Add", {"c", "row"}, {"next"}).node("Identity", {"next"}, {"seen"}).output("next").output("seen");
+  maker.input("start", 1, {"1", "1"}).input("x", 1, {"t", "1", "4"}).input("rows", 7, {"1"}).i64("rest", {1}, {-1});
+  maker.node("Concat", {"rows", "rest"}, {"shape"}, {Maker::attr("axis", 0)});
+  maker.node("Scan", {"start", "x"}, {"last", "y"},
+             {Maker::attr("body", body), Maker::attr("num_scan_inputs", 1),
+              Maker::attr("scan_output_directions", std::vector<int64_t>{1})});
+  Opened opened(maker.output("y"));
+  EXPECT_EQ(opened.run({counting({1, 1}), counting({2, 1, 4}), list({2})}), "f32[2,2,2] 4 6 8 10 0 1 2 3");
+  EXPECT_EQ(opened.run({counting({1, 1}), counting({1, 1, 4}), list({1})}), "f32[1,1,4] 0 1 2 3");
+}
+
 }  // namespace rlx
