@@ -45,6 +45,10 @@ const Shape kShapes[] = {
     {1, 1, 1, 1, {{}, {9, 9, 3, 1, 1, 1, 1}, {40, 40, 7, 1, 1, 1, 3}}},
     {2, 3, 1, 1, {{}, {14, 14, 3, 1, 1, 1, 1}, {14, 14, 3, 1, 1, 1, 1}}},
     {1, 2, 1, 1, {{}, {25, 13, 5, 2, 1, 1, 2}, {24, 12, 5, 2, 1, 1, 2}}},
+    {2, 3, 1, 1, {{}, {17, 16, 9, 1, 1, 1, 4}, {49, 48, 9, 1, 1, 1, 4}}},
+    {1, 2, 1, 1, {{}, {19, 10, 9, 2, 1, 1, 4}, {71, 35, 9, 2, 1, 1, 3}}},
+    {1, 3, 1, 1, {{}, {14, 12, 7, 1, 1, 1, 2}, {14, 14, 1, 1, 1, 1, 0}}},
+    {1, 2, 1, 1, {{}, {23, 23, 5, 1, 1, 1, 2}, {113, 112, 2, 1, 1, 1, 0}}},
     {2, 3, 5, 40, {{}, {17, 17, 1, 1, 1, 1, 0}, {19, 19, 1, 1, 1, 1, 0}}},  // strips of points
     {1, 1, 140, 70, {{}, {}, {208, 208, 1, 1, 1, 1, 0}}},
     {2, 1, 512, 9, {{3, 3, 1, 1, 1, 1, 0}, {3, 3, 1, 1, 1, 1, 0}, {5, 5, 1, 1, 1, 1, 0}}},
@@ -187,17 +191,22 @@ const Loop<ConvArgs>* loop_of(const ConvFns& fns, Way way, const ConvArgs& args)
     case Way::kPackedPlanes: return fits_planes(args) ? &fns.planes : nullptr;
     case Way::kPoints: return fits_points(args) ? &fns.points : nullptr;
     case Way::kDepthwise:
-    case Way::kScatter: return fits_scatter(args) ? &fns.scatter : nullptr;
     case Way::kPackedDepthwise: return fits_depthwise(args) ? &fns.depthwise : nullptr;
+    case Way::kScatter: return fits_scatter(args) ? &fns.scatter : nullptr;
   }
   return nullptr;
 }
 
-void check(Isa isa, const Problem& problem, Way way, bool fused) {
+// What follows the sums: nothing, bias and bounds, or a residual, too.
+enum class Fused { kNothing, kBounds, kResidual };
+
+void check(Isa isa, const Problem& problem, Way way, Fused what) {
+  const bool fused = what != Fused::kNothing, adds = what == Fused::kResidual;
   ConvArgs args = problem.args;
   Guarded y(problem.outputs, 2), again(problem.outputs, 2);
   args.y = y.data();
-  if (fused) args.epilogue.row_bias = problem.bias.data(), args.epilogue.residual = problem.residual.data();
+  if (fused) args.epilogue.row_bias = problem.bias.data();
+  if (adds) args.epilogue.residual = problem.residual.data();
   if (fused) args.epilogue.act = Activation::kRelu, args.epilogue.hi = 0.5f;
   if (is_packed(way)) args.w = problem.form.data(), args.is_packed = true;
   const Loop<ConvArgs>* loop = loop_of(conv_fns(isa), way, args);
@@ -210,7 +219,8 @@ void check(Isa isa, const Problem& problem, Way way, bool fused) {
   for (int64_t i = 0; i < problem.outputs; i++) {
     int64_t filter = i / args.places() % problem.filters;
     Sum sum = problem.sums[static_cast<size_t>(i)];
-    if (fused) sum.value += double(problem.bias[filter]) + double(problem.residual[i]), sum.size += 2;
+    if (fused) sum.value += double(problem.bias[filter]), sum.size += 1;
+    if (adds) sum.value += double(problem.residual[i]), sum.size += 1;
     double want = fused ? std::clamp(sum.value, 0.0, 0.5) : sum.value;
     double terms = static_cast<double>(args.terms());
     double bound = std::ldexp(1.0, -24) * (16 + 2 * std::sqrt(terms)) * sum.size + 1e-30;
@@ -242,10 +252,10 @@ TEST(conv, equals_a_plain_loop) {
     Problem problem(shape, rng);
     ASSERT_TRUE(problem.form.guards_intact());
     for (Isa isa : available_isas())
-      for (bool fused : {false, true})
+      for (Fused fused : {Fused::kNothing, Fused::kBounds, Fused::kResidual})
         for (Way way : kWays) {
           SCOPED_TRACE(::testing::Message() << isa_name(isa) << ", shape " << &shape - kShapes << ", way "
-                                            << static_cast<int>(way) << ", fused " << fused);
+                                            << static_cast<int>(way) << ", fused " << static_cast<int>(fused));
           check(isa, problem, way, fused);
         }
   }
