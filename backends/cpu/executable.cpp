@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "backends/cpu/walk.h"
 #include "base/round_up.h"
@@ -50,14 +49,16 @@ CpuExecutable::CpuExecutable(std::shared_ptr<const Plan> plan, size_t segment, c
                              const DeviceContext& context)
     : plan_(std::move(plan)), segment_(plan_->segments[segment]), caps_(caps), context_(context) {
   uses_slots_.resize(count(), 0);
-  std::unordered_set<uint32_t> makers;  // steps that decide sizes
-  for (const PlanSymbol& symbol : plan_->symbols) makers.insert(symbol.made_by);
   for (uint32_t i = 0; i < count(); i++) {
     args_at_.push_back(args_bytes_);
     const CpuKernel& row = kernel(i);
-    compiled_.push_back(row.compile ? row.compile(plan_->graph(), plan_->graph().node(step(i).node)) : nullptr);
+    const Node& node = plan_->graph().node(step(i).node);
+    compiled_.push_back(row.compile ? row.compile(plan_->graph(), node) : nullptr);
     args_bytes_ += round_up(row.args_bytes(step(i)), kArgsAlignment);
-    if (row.measure && !segment_.is_sized && makers.contains(segment_.first + i)) deciding_.push_back(i);
+    bool decides = false;  // a size of the run
+    if (row.measure && !segment_.is_sized)
+      visit_decided_sizes(node, [&](const std::string&, bool in_run) { decides |= in_run; });
+    if (decides) deciding_.push_back(i);
   }
   args_at_.push_back(args_bytes_);
   note_uses();

@@ -29,24 +29,28 @@ class EarlyGuards {
     if (batches_.empty() || batches_.rbegin()->first == PlanSymbol::kGiven) return {};
     for (const auto& [name, range] : plan_.graph().symbols())
       if (!scope_.declare_symbol(name, range).ok()) return {};
-    for (const Guard& guard : plan_.graph().guards()) batches_[known_at(guard)].guards.push_back(&guard);
+    for (const Guard& guard : plan_.graph().guards()) add(guard);
     for (uint32_t node = 0; node < plan_.graph().nodes().size(); node++) add(node);
     batches_.erase(std::prev(batches_.end()));  // then all guards have been checked
     for (const auto& [time, batch] : batches_) {
+      visits_ += batch.guards.size() + batch.nodes.size();
       for (const Guard* guard : batch.guards)
         if (!scope_.add_guard(*guard).ok()) return std::move(found_);
       for (uint32_t node : batch.nodes) infer(plan_.graph().node(node));
     }
     return std::move(found_);
   }
+  uint64_t visits() const { return visits_; }
 
  private:
-  uint32_t known_at(const Guard& guard) const {
-    return PlanSymbol::later(plan_.known_at(guard.a), plan_.known_at(guard.b));
+  void add(const Guard& guard) {
+    visits_++;
+    batches_[PlanSymbol::later(plan_.known_at(guard.a), plan_.known_at(guard.b))].guards.push_back(&guard);
   }
 
   // A node may run once the sizes that it names are known, but for those that it finds itself.
   void add(uint32_t index) {
+    visits_++;
     const Graph& graph = plan_.graph();
     const Node& node = graph.node(index);
     std::set<std::string> own;
@@ -93,12 +97,16 @@ class EarlyGuards {
   };
   std::map<uint32_t, Batch, Earlier> batches_;  // by the time from which the run knows their sizes
   std::vector<Guard> found_;
+  uint64_t visits_ = 0;  // of guards and nodes
 };
 
 }  // namespace
 
-std::vector<Guard> early_guards(const Plan& plan) {
-  return EarlyGuards(plan).find();
+std::vector<Guard> early_guards(const Plan& plan, uint64_t* visits) {
+  EarlyGuards search(plan);
+  std::vector<Guard> found = search.find();
+  if (visits) *visits = search.visits();
+  return found;
 }
 
 }  // namespace rlx

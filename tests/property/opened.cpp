@@ -13,10 +13,9 @@
 namespace rlx::test {
 
 // Rows that need some size as a number: a rank, the names of axes, or the parts of a weight follow from it.
-static constexpr std::string_view kNeedNumbers[] = {"axial_rope_2d", "bitcast", "causal_conv1d",
-                                                    "gather_nd",     "gru",     "gaussian_splat_prepare",
-                                                    "lstm",          "rnn",     "gaussian_splat_render",
-                                                    "scatter_nd"};
+static constexpr std::string_view kNeedNumbers[] = {
+    "axial_rope_2d", "bitcast", "causal_conv1d",         "gather_nd", "gru", "gaussian_splat_prepare",
+    "lstm",          "rnn",     "gaussian_splat_render", "scatter_nd"};
 
 // The graph with a symbol for each size of an input but 1, which would broadcast; equal sizes have one symbol. Stops at
 // the first node that is refused, and names its row.

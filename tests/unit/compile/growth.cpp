@@ -8,6 +8,7 @@
 #include "compile/options.h"
 #include "ir/text.h"
 #include "passes/pass.h"
+#include "plan/early_guards.h"
 #include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
 
@@ -347,6 +348,35 @@ TEST(growth, sizes_are_found_in_linear_time) {
   double few = seconds_to_find_sizes(400), many = seconds_to_find_sizes(8000);
   std::printf("a run: %.2f ms with 400 sizes to find, %.2f ms with 8,000\n", few * 1e3, many * 1e3);
   EXPECT_LT(many, 20 * 5 * few + 0.01);
+}
+
+// Rows of x that are not 0, as often as `count` says: as many sizes that the run finds, all of which must be equal.
+static Graph graph_of_equal_found_sizes(int count) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {8}), sum;
+  for (int i = 0; i < count; i++) {
+    Expr places = b.ops(Op::kNonzero, {x * (1.0 + i)})[0];
+    sum = sum ? sum + places : places;
+  }
+  output(b, "y", sum);
+  return graph;
+}
+
+TEST(growth, guards_that_a_run_needs_early_are_found_in_few_visits) {
+  double visits_each[2];
+  for (int i : {0, 1}) {
+    Graph graph = graph_of_equal_found_sizes(i == 0 ? 30 : 300);
+    auto program = Program::compile(env_with(1), graph, nullptr, nullptr, {});
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    const Plan& plan = (*program)->plan();
+    ASSERT_GE(plan.symbols.size(), i == 0 ? 30u : 300u) << "each is known at its own time";
+    uint64_t visits = 0;
+    early_guards(plan, &visits);
+    ASSERT_GT(visits, plan.graph().nodes().size());
+    visits_each[i] = static_cast<double>(visits) / static_cast<double>(plan.graph().nodes().size());
+  }
+  EXPECT_LT(visits_each[1], 1.1 * visits_each[0]);
 }
 
 // A chain of `op` over inputs. Every product in it may be the root of a formula.
