@@ -128,8 +128,8 @@ inline int64_t depthwise_parts(const ConvArgs& p) {
 }
 
 using DepthwisePlane = void (*)(const ConvArgs&, int64_t);
-// Bands of rows that leave the fewest unused: common planes have a multiple of 7 or of 8 rows. As many sums at once as
-// registers hold.
+// Bands of rows that leave few unused: common planes have a multiple of 7 or of 8 rows, or very few. As many sums at
+// once as registers hold.
 template <int Lines, int Stride>
 DepthwisePlane choose_bands(const ConvArgs& p) {
   constexpr int kVecs = RLX_ISA == 2 && Stride == 1 ? 2 : 1;
@@ -137,6 +137,7 @@ DepthwisePlane choose_bands(const ConvArgs& p) {
   if constexpr (RLX_ISA == 2 && Stride == 1) {
     if (p.axes[2].out <= kLanes && rows > 8 && rows <= kMostBand) return depthwise_plane<Lines, Stride, kMostBand, 1>;
   }
+  if (rows <= 4) return depthwise_plane<Lines, Stride, 4, kVecs>;
   bool is_by_8 = ceil_div(rows, 8) * 8 <= ceil_div(rows, 7) * 7;
   return is_by_8 ? depthwise_plane<Lines, Stride, 8, kVecs> : depthwise_plane<Lines, Stride, 7, kVecs>;
 }

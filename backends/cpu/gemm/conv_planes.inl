@@ -193,22 +193,35 @@ inline bool are_small(const ConvArgs& p) {
   return p.channels == 1 && p.filters == 1 && is_small_plane(p.axes, p.items * p.groups) &&
          conv_plane_shape(p).blocks() == 1;
 }
+// The weights of `count` planes from `group` on, plane i in lane i of each tap; further lanes repeat the last plane.
+inline void turn_weights(const ConvArgs& p, int64_t group, int64_t count, float* to) {
+  int64_t taps = p.taps();
+  auto plane = [&](int64_t i) { return group + (i < count ? i : count - 1); };
+  if (p.is_packed) {
+    for (int64_t i = 0; i < kLanes; ++i) {
+      for (int64_t tap = 0; tap < taps; ++tap) to[tap * kLanes + i] = p.w[(plane(i) * taps + tap) * kFilterPanel];
+    }
+    return;
+  }
+  for (int64_t tap = 0; tap < taps; tap += kLanes) {
+    Vec rows[kLanes];
+    for (int64_t i = 0; i < kLanes; ++i) rows[i] = load_some(p.w + plane(i) * taps + tap, taps - tap);
+    transpose(rows);
+    for (int64_t i = 0; i < kLanes; ++i) store(to + (tap + i) * kLanes, rows[i]);
+  }
+}
 // Planes of a vector have adjacent filters.
 inline void small_run(const ConvArgs& p, int64_t begin, int64_t end) {
   SmallPlanes planes(p.axes[1], p.axes[2], 0);
   SmallSums sums;
   const Epilogue& e = p.epilogue;
-  int64_t w_tap = p.is_packed ? kFilterPanel : 1;
   int64_t last = end * kLanes < p.items * p.groups ? end * kLanes : p.items * p.groups;
   for (int64_t first = begin * kLanes, count; first < last; first += count) {
     int64_t group = first % p.groups;
     count = p.groups - group < last - first ? p.groups - group : last - first;
     if (count > kLanes) count = kLanes;
     planes.read(count, [&](int64_t i) { return FloatRow{p.x + (first + i) * p.plane()}; });
-    for (int64_t i = 0; i < kLanes; ++i) {
-      const float* w = p.w + (group + (i < count ? i : 0)) * p.terms() * w_tap;
-      for (int64_t tap = 0; tap < planes.tap_count; ++tap) sums.w[tap * kLanes + i] = w[tap * w_tap];
-    }
+    turn_weights(p, group, count, sums.w);
     sums.compute(planes, count);
     for (int64_t i = 0; i < count; ++i) {
       int64_t to = (first + i) * planes.outs;

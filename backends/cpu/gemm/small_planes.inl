@@ -72,7 +72,7 @@ struct SmallPlanes {
   // Folds the taps of each output by `step(acc, x, tap)`, and gives the results to `write(plane, at, v, n)`.
   template <class Step, class Write>
   void fold(int64_t count, Vec start, Step&& step, Write&& write) const {
-    constexpr int kAtOnce = 4;
+    constexpr int kAtOnce = kLanes < 8 ? kLanes : 8;  // hides the latency of a step
     for (int64_t at = 0; at < outs; at += kLanes) {
       int64_t n = outs - at < kLanes ? outs - at : kLanes;
       Vec rows[kLanes] = {};
@@ -102,7 +102,7 @@ struct SmallPlanes {
 
 // Sums of products for convolutions with one filter for each plane, as rows of kSmallOuts.
 struct SmallSums {
-  alignas(64) float w[kSmallTaps * kLanes];  // [tap][plane]
+  alignas(64) float w[(kSmallTaps + kLanes) * kLanes];  // [tap][plane], in whole blocks of kLanes taps
   alignas(64) float sums[kLanes * kSmallOuts];
   void compute(const SmallPlanes& planes, int64_t count) {
     static_assert(kSmallOuts % kLanes == 0);  // whole vectors are written
