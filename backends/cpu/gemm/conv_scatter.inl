@@ -128,6 +128,40 @@ inline void multiply_taps(const ConvArgs& p, const ScatterPart& part, const TapB
   } while (k < p.channels);
 }
 
+// Whether rows of x are long, and their elements lead to places next to each other, or to every second one.
+inline bool leads_rows(const ConvAxis& x) {
+  return x.dilation == 1 && x.lhs_dilation <= 2 && x.size >= 8;
+}
+
+// sums[column, element]: the same products as rows of elements. They read x in place, but for the end of a plane.
+inline void multiply_rows(const ConvArgs& p, const ScatterPart& part, const TapBlock& taps, int64_t first,
+                          int64_t elements, float* sums) {
+  constexpr int64_t kWidth = kMaxVecs * kLanes;
+  alignas(64) float panel[kScatterTerms * kScatterTaps], copy[kScatterTerms * kWidth];
+  int64_t plane = p.plane(), columns = taps.filters * taps.count, k = 0;
+  do {
+    int64_t count = p.channels - k < kScatterTerms ? p.channels - k : kScatterTerms;
+    copy_weights(p, part, taps, k, count, panel);
+    for (int64_t i = 0; i < elements; i += kWidth) {
+      const float* x = part.x + k * plane + first + i;
+      int64_t left = elements - i < kWidth ? elements - i : kWidth, rest = plane - first - i, x_row = plane;
+      int vecs = static_cast<int>(ceil_div(left, kLanes));
+      if (rest < vecs * kLanes) {
+        for (int64_t c = 0; c < count; ++c) {
+          for (int64_t j = 0; j < rest; j += kLanes)
+            store(copy + c * kWidth + j, load_some(x + c * plane + j, rest - j));
+        }
+        x = copy, x_row = kWidth;
+      }
+      for_each_tile(columns, vecs, [&](int64_t r, int64_t, TileFn fn) {
+        fn({panel + r, 1, kScatterTaps, x, x_row, count, sums + r * kScatterElements + i, kScatterElements, panel},
+           k > 0);
+      });
+    }
+    k += kScatterTerms;
+  } while (k < p.channels);
+}
+
 // Taps of a block in one row of the window of one filter. `at`: where the first column lies for element 0; `y`: in
 // which plane.
 struct TapRow {
@@ -183,6 +217,55 @@ inline void scatter_block(const ConvArgs& p, const ScatterPart& part, const TapR
   }
 }
 
+// to[at + i] += v[i] for the n first lanes, where that is in [0, end).
+inline void add_some(Vec v, int64_t n, int64_t at, int64_t end, float* to) {
+  if (at >= 0 && at + n <= end) return store_some(to + at, load_some(to + at, n) + v, n);
+  alignas(64) float some[kLanes];
+  store(some, v);
+  for (int64_t i = 0; i < n; ++i) {
+    if (at + i >= 0 && at + i < end) to[at + i] += some[i];
+  }
+}
+
+// Adds what a row of elements gives through one tap, or through two at every second place each.
+inline void add_row(const float* from, int64_t count, int64_t at, int64_t end, float* to) {
+  for (int64_t i = 0; i < count; i += kLanes)
+    add_some(load(from + i), count - i < kLanes ? count - i : kLanes, at + i, end, to);
+}
+inline void add_two_rows(const float* even, const float* odd, int64_t count, int64_t at, int64_t end, float* to) {
+  constexpr auto kAll = std::make_integer_sequence<int, kLanes>();
+  for (int64_t i = 0; i < count; i += kLanes) {
+    Vec a = load(even + i), b = odd ? load(odd + i) : Vec{};
+    int64_t n = 2 * (count - i), here = at + 2 * i;
+    add_some(interleave_low(a, b, kAll), n < kLanes ? n : kLanes, here, end, to);
+    if (n > kLanes) add_some(interleave_high(a, b, kAll), n < 2 * kLanes ? n - kLanes : kLanes, here + kLanes, end, to);
+  }
+}
+
+// As scatter_block, for sums that are rows of elements.
+inline void scatter_rows(const ConvArgs& p, const ScatterPart& part, const TapRow* rows, int64_t row_count,
+                         int64_t first, int64_t elements, const float* sums) {
+  const ConvAxis &z = p.axes[0], &y = p.axes[1], &x = p.axes[2];
+  int64_t begin = part.begin[2], end = part.end[2] - begin;
+  for (int64_t i = 0, count; i < elements; i += count) {
+    int64_t at_x = (first + i) % x.size, line = (first + i) / x.size, left = x.size - at_x;
+    count = elements - i < left ? elements - i : left;
+    for (const TapRow* row = rows; row < rows + row_count; ++row) {
+      int64_t to_z = line / y.size * z.lhs_dilation + row->at[0], to_y = line % y.size * y.lhs_dilation + row->at[1];
+      if (to_z < part.begin[0] || to_z >= part.end[0] || to_y < part.begin[1] || to_y >= part.end[1]) continue;
+      const float* from = sums + row->column * kScatterElements + i;
+      float* to = part.y + row->y + (to_z * y.out + to_y) * x.out + begin;
+      int64_t at = at_x * x.lhs_dilation + row->at[2] - begin;
+      for (int64_t tap = 0; tap < row->count; tap += x.lhs_dilation, from += x.lhs_dilation * kScatterElements) {
+        if (x.lhs_dilation == 1)
+          add_row(from, count, at + tap, end, to);
+        else
+          add_two_rows(from, tap + 1 < row->count ? from + kScatterElements : nullptr, count, at + tap, end, to);
+      }
+    }
+  }
+}
+
 // ---- parts
 
 // Taps that read zeros, between the elements of x or beyond x, matter only for weights that are not finite.
@@ -228,8 +311,9 @@ inline void end_plane(const ConvArgs& p, const ScatterPart& part, int64_t row, f
 }
 
 inline void scatter_part(const ConvArgs& p, const ScatterPart& part) {
-  alignas(64) float sums[kScatterElements * kScatterTaps];
+  alignas(64) float sums[kScatterElements * kScatterTaps + kLanes];  // a row is read in whole vectors
   TapRow rows[kScatterTaps];
+  bool by_rows = leads_rows(p.axes[2]);
   for (int64_t f = 0; f < part.filters; ++f) {
     float* y = part.y + f * p.places();
     for (int64_t i = part.first_place; i < part.end_place; ++i) y[i] = 0;
@@ -240,8 +324,8 @@ inline void scatter_part(const ConvArgs& p, const ScatterPart& part) {
     ElementRange range = elements_of(p, part, taps);
     for (int64_t first = range.first; first < range.end; first += kScatterElements) {
       int64_t elements = range.end - first < kScatterElements ? range.end - first : kScatterElements;
-      multiply_taps(p, part, taps, first, elements, sums);
-      scatter_block(p, part, rows, row_count, first, elements, sums);
+      (by_rows ? multiply_rows : multiply_taps)(p, part, taps, first, elements, sums);
+      (by_rows ? scatter_rows : scatter_block)(p, part, rows, row_count, first, elements, sums);
     }
   }
   for (int64_t f = 0; f < part.filters; ++f) {

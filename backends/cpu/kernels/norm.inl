@@ -42,6 +42,40 @@ inline Vec keep_lanes(Vec v, int64_t n) {
   return n >= kLanes ? v : select(lanes_below(n), v, Vec{});
 }
 
+// ---- short rows as columns
+
+// kLanes rows are read at once: a lane is a row, and a vector holds their elements at one position. Row by row, what
+// is done once for a row would cost more than its elements. read(row, i): the elements of a row from i on.
+template <class Read>
+[[gnu::always_inline]] inline void read_columns(int64_t n, int64_t count, Vec* columns, Read&& read) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Vec rows[kLanes] = {};
+    for (int64_t r = 0; r < count; ++r) rows[r] = read(r, i);
+    transpose(rows);
+    __builtin_memcpy(columns + i, rows, sizeof rows);
+  }
+}
+inline void write_columns(int64_t n, int64_t count, const Vec* columns, float* y, int64_t y_row) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Vec rows[kLanes];
+    __builtin_memcpy(rows, columns + i, sizeof rows);
+    transpose(rows);
+    for (int64_t r = 0; r < count; ++r) store_some(y + r * y_row + i, rows[r], n - i);
+  }
+}
+
+// Sums value(i) over [0, n).
+template <class Value>
+[[gnu::always_inline]] inline Vec sum_of_columns(int64_t n, Value&& value) {
+  Vec sums[kSums] = {};
+  int64_t i = 0;
+  for (; i + kSums <= n; i += kSums) {
+    RLX_UNROLL for (int s = 0; s < kSums; ++s) sums[s] += value(i + s);
+  }
+  for (; i < n; ++i) sums[0] += value(i);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 // ---- softmax
 
 inline int64_t softmax_parts(const SoftmaxArgs& p) {
@@ -95,9 +129,34 @@ inline void softmax_row(const SoftmaxArgs& p, const float* x, float* y) {
   p.is_log ? subtract_log(x, y, p.n, largest, sum) : divide(y, p.n, sum);
 }
 
+// The same of rows that are no longer than a vector.
+inline void softmax_columns(const SoftmaxArgs& p, const float* x, float* y, int64_t count) {
+  Vec columns[kLanes], largest = splat(-kInf);
+  read_columns(
+      p.n, count,
+      columns, [&](int64_t r, int64_t) __attribute__((always_inline)) { return load_some(x + r * p.x_row, p.n); });
+  for (int64_t i = 0; i < p.n; ++i) largest = max(largest, columns[i]);
+  auto exponential = [&](int64_t i) __attribute__((always_inline)) {
+    return exp(columns[i] - largest);
+  };
+  if (p.is_log) {
+    Vec logarithm = log(sum_of_columns(p.n, exponential));
+    for (int64_t i = 0; i < p.n; ++i) columns[i] = columns[i] - largest - logarithm;
+  } else {
+    Vec inverse =
+        1.0f / sum_of_columns(
+                   p.n, [&](int64_t i) __attribute__((always_inline)) { return columns[i] = exponential(i); });
+    for (int64_t i = 0; i < p.n; ++i) columns[i] *= inverse;
+  }
+  write_columns(p.n, count, columns, y, p.y_row);
+}
+
 inline void softmax_run(const SoftmaxArgs& p, int64_t begin, int64_t end) {
-  int64_t each = rows_per_part(p.n), last = end * each < p.rows ? end * each : p.rows;
-  for (int64_t row = begin * each; row < last; ++row) softmax_row(p, p.x + row * p.x_row, p.y + row * p.y_row);
+  int64_t each = rows_per_part(p.n), last = end * each < p.rows ? end * each : p.rows, row = begin * each;
+  if (p.n <= kLanes)
+    for (int64_t some; (some = last - row < kLanes ? last - row : kLanes) > kLanes / 2; row += some)
+      softmax_columns(p, p.x + row * p.x_row, p.y + row * p.y_row, some);
+  for (; row < last; ++row) softmax_row(p, p.x + row * p.x_row, p.y + row * p.y_row);
 }
 
 // ---- softmax of rows that are cut: a part is a piece
@@ -260,37 +319,6 @@ inline void write_norm(const NormArgs& p, int64_t r, int64_t from, int64_t end, 
   }
 }
 
-// Reads kLanes short rows at once: a lane is a row, and a vector holds their elements at one position. Row by row, the
-// statistics would cost more than the elements.
-inline void read_columns(const NormArgs& p, int64_t first, int64_t count, Vec* columns) {
-  for (int64_t i = 0; i < p.n; i += kLanes) {
-    Vec rows[kLanes] = {};
-    for (int64_t r = 0; r < count; ++r) rows[r] = first_walk(row_of(p, first + r, 0), i, p.n - i);
-    transpose(rows);
-    __builtin_memcpy(columns + i, rows, sizeof rows);
-  }
-}
-inline void write_columns(const NormArgs& p, int64_t first, int64_t count, const Vec* columns) {
-  for (int64_t i = 0; i < p.n; i += kLanes) {
-    Vec rows[kLanes];
-    __builtin_memcpy(rows, columns + i, sizeof rows);
-    transpose(rows);
-    for (int64_t r = 0; r < count; ++r) store_some(p.y + (first + r) * p.y_row + i, rows[r], p.n - i);
-  }
-}
-
-// Sums value(i) over [0, n).
-template <class Value>
-[[gnu::always_inline]] inline Vec sum_of_columns(int64_t n, Value&& value) {
-  Vec sums[kSums] = {};
-  int64_t i = 0;
-  for (; i + kSums <= n; i += kSums) {
-    RLX_UNROLL for (int s = 0; s < kSums; ++s) sums[s] += value(i + s);
-  }
-  for (; i < n; ++i) sums[0] += value(i);
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-
 // The numbers of the channels to which element i of the kLanes rows from `first` on belongs.
 inline Vec of_channels(const NormArgs& p, const float* numbers, int64_t first, int64_t i) {
   Vec v;
@@ -309,7 +337,10 @@ template <bool Centre>
 void short_rows(const NormArgs& p, int64_t first, int64_t count) {
   Vec columns[kShortRow], mean{}, rest{};
   const Vec n = splat(static_cast<float>(p.n));
-  read_columns(p, first, count, columns);
+  read_columns(
+      p.n, count, columns, [&](int64_t r, int64_t i) __attribute__((always_inline)) {
+        return first_walk(row_of(p, first + r, 0), i, p.n - i);
+      });
   if constexpr (Centre) {
     mean = sum_of_columns(
                p.n, [&](int64_t i) __attribute__((always_inline)) { return columns[i]; }) /
@@ -333,7 +364,7 @@ void short_rows(const NormArgs& p, int64_t first, int64_t count) {
     columns[i] = v;
   }
   if (p.run > 0) scale_columns(p, first, columns);
-  write_columns(p, first, count, columns);
+  write_columns(p.n, count, columns, p.y + first * p.y_row, p.y_row);
 }
 
 template <bool Centre>

@@ -65,13 +65,15 @@ std::string_view refuse_direct(const KernelQuery& query) {
 
 // Of packed filters, those of which other loops would leave most lanes empty, or multiply mostly zeros.
 bool suits_scatter(const KernelQuery& query) {
-  constexpr int64_t kLongRow = 8, kManyTaps = 128, kManyChannels = 32, kFewInVolume = 4;
+  constexpr int64_t kLongRow = 8, kManyTaps = 128, kManyChannels = 32, kFewInVolume = 4, kFewFilters = 16;
   const Attrs& attrs = query.node.attrs;
   std::span<const Dim> w(query.type(1).dims);
   int64_t filters = w[0].literal() / attrs.i64("groups"), channels = w[1].literal();
   if (std::ranges::any_of(attrs.i64s("lhs_dilation"), [](int64_t apart) { return apart > kMaxDirectStride; }))
     return true;
-  if (w.back().literal() >= kLongRow && attrs.i64s("rhs_dilation").back() == 1) return true;
+  bool has_dense_rows = attrs.i64s("rhs_dilation").back() == 1;  // of the window
+  if (has_dense_rows && w.back().literal() >= kLongRow) return true;
+  if (has_dense_rows && attrs.i64s("lhs_dilation").back() <= 2 && filters <= kFewFilters) return true;
   if (literal_count(w.subspan(2)) > kManyTaps) return true;
   return channels >= kManyChannels * filters || (w.size() == 2 + kConvAxes && filters <= kFewInVolume);
 }
