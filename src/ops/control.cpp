@@ -132,10 +132,11 @@ Result<std::vector<ValueType>> all_given(InferArgs& args, size_t first) {
 }
 
 // The names of the symbols that a node decides. An attribute of the node keeps them, so that a copy of the node in
-// another graph means the same sizes.
+// another graph means the same sizes. `taken`: of all attributes of the node, as each name means one size.
 class DecidedSymbols {
  public:
-  DecidedSymbols(InferArgs& args, const char* attr) : args_(args), attr_(attr) {
+  DecidedSymbols(InferArgs& args, const char* attr, std::set<std::string>& taken)
+      : args_(args), attr_(attr), taken_(taken) {
     if (args.attrs.has(attr)) given_ = args.attrs.strs(attr);
   }
 
@@ -143,6 +144,9 @@ class DecidedSymbols {
     if (given_.size() <= used_.size() && !given_.empty())
       return args_.fail(Code::kOption, format("'{}' names fewer sizes than are open", attr_));
     used_.push_back(given_.empty() ? fresh_symbol(args_.graph, args_.info.name) : given_[used_.size()]);
+    if (!taken_.insert(used_.back()).second)
+      return args_.fail(Code::kOption, format("'{}' names the size '{}' twice", attr_, used_.back()))
+          .with("value", used_.back());
     RLX_TRY(args_.graph.declare_symbol(used_.back(), {std::max<int64_t>(0, range.lo), range.hi}));
     return Dim::symbol(used_.back());
   }
@@ -158,6 +162,7 @@ class DecidedSymbols {
  private:
   InferArgs& args_;
   const char* attr_;
+  std::set<std::string>& taken_;
   std::vector<std::string> given_, used_;
 };
 
@@ -208,7 +213,8 @@ class JoinedSizes {
   std::optional<Dim> when_;
   std::vector<std::string> own_then_, own_otherwise_;
   std::vector<Pair> pairs_;
-  DecidedSymbols in_run_{args_, "symbols"}, chosen_{args_, "chosen"};
+  std::set<std::string> taken_;
+  DecidedSymbols in_run_{args_, "symbols", taken_}, chosen_{args_, "chosen", taken_};
 };
 
 // The condition as a size, if it follows from sizes. A node whose condition was not known when its sizes got names
@@ -313,7 +319,8 @@ class LoopTypes {
   const Graph& body_;
   const std::vector<std::string>& carried_;
   std::vector<std::string> varying_;  // symbols that may differ from trip to trip
-  DecidedSymbols names_{args_, "symbols"};
+  std::set<std::string> taken_;
+  DecidedSymbols names_{args_, "symbols", taken_};
 };
 
 static Status check_output_least(InferArgs& args, size_t least) {

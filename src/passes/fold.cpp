@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluates nodes that depend on constants alone, by the typed `eval`: with math=strict only those that every device
 // computes to the same bits; the prologue computes the others. Values that depend on params wait for it too. A result
-// that is much larger than its inputs, such as that of a broadcast, stays a node.
+// that is much larger than its inputs, such as that of a broadcast, stays a node. So does a product of large constants,
+// and whatever else may do more than look at each of many elements once: the kernels of the prologue are faster.
 #include <algorithm>
 
 #include "ops/interpret.h"
@@ -11,7 +12,8 @@
 
 namespace rlx {
 
-static constexpr int64_t kMaxElements = int64_t{1} << 16;  // a larger constant must not be larger than its inputs
+// A larger constant must not be larger than its inputs, and must be made in time that grows as they do.
+static constexpr int64_t kMaxElements = int64_t{1} << 16;
 
 // Whether the node gives the real values of quantised numbers, or these numbers as i32. The rules for products of
 // quantised numbers look for such nodes, so they are not folded.
@@ -28,6 +30,12 @@ static bool has_certain_bits(const Graph& graph, const Node& node) {
       std::any_of(node.out.begin(), node.out.end(), [&](const ValueType& type) { return is_inexact(type.dtype); });
   for (Value in : node.in) is_of_floats |= present(in) && is_inexact(graph.type(in).dtype);
   return !is_of_floats || graph.info(node).tol == Tol::kE0;
+}
+
+// Whether each element of the result depends on few elements only, as far as the row says: none is rounded, or one by
+// one.
+static bool takes_linear_time(const OpInfo& info) {
+  return info.is(kElementwise) || info.is(kView) || info.tol == Tol::kE0;
 }
 
 static bool worth_folding(const Graph& graph, const Node& node, Grade math) {
@@ -47,6 +55,7 @@ static bool worth_folding(const Graph& graph, const Node& node, Grade math) {
     if (!all_literal(type.dims)) return false;
     made += element_count(type.dims).literal();
   }
+  if (given > kMaxElements && !takes_linear_time(info)) return false;
   return made <= std::max(given, kMaxElements);
 }
 

@@ -58,7 +58,7 @@ static std::string check_opened(const RandomGraph& random, size_t& compared) {
 }
 
 TEST(open_sizes, mean_what_numbers_mean) {
-  constexpr uint64_t kSeeds = 12;
+  constexpr uint64_t kSeeds = 8;
   size_t compared = 0;
   for (const OpInfo& row : op_table().rows())
     for (uint64_t seed = 1; seed <= kSeeds && can_generate(row); seed++) {
@@ -67,7 +67,7 @@ TEST(open_sizes, mean_what_numbers_mean) {
       EXPECT_EQ(wrong, "") << "seed " << seed << " of " << row.name << "\n" << print(random.graph);
     }
   std::printf("%zu graphs\n", compared);
-  EXPECT_GT(compared, 500u);
+  EXPECT_GT(compared, 300u);
 }
 
 }  // namespace rlx::test

@@ -379,6 +379,19 @@ TEST(growth, guards_that_a_run_needs_early_are_found_in_few_visits) {
   EXPECT_LT(visits_each[1], 1.1 * visits_each[0]);
 }
 
+// The interpreter computes a product in plain loops, whose time grows faster than the constants.
+TEST(growth, products_of_large_constants_wait_for_the_prologue) {
+  for (int64_t size : {100, 300}) {
+    Graph graph;
+    Builder b(graph);
+    Expr weight = matmul(b.constant(noise({size, size})), b.constant(noise({size, size}, 2)));
+    output(b, "y", input(b, "x", {size}) * tanh(weight));
+    auto folded = test::find_transform("fold")->run(graph);
+    ASSERT_TRUE(folded.ok()) << folded.status().message();
+    EXPECT_EQ(folded->ops()[static_cast<size_t>(Op::kMatmul)], size == 300);
+  }
+}
+
 // A chain of `op` over inputs. Every product in it may be the root of a formula.
 static double seconds_to_fuse(Op op, int count) {
   Graph graph;

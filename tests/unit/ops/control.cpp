@@ -429,4 +429,38 @@ TEST(control, scan_refuses_xs_of_different_lengths_and_a_scalar) {
                  "n_carry is 1 and n_xs is 1, but the node has 1 input: first the carries, then the xs");
 }
 
+// Each name of a node is a size of its own: readers of two values of one size would take the one for as long as the
+// other.
+TEST(control, a_node_names_each_size_once) {
+  auto refused = [](const char* node) {
+    auto graph = parse(std::string(R"(
+graph (n, m) {
+  p = input bool[]
+  x = input f32[n]
+  y = input f32[m]
+  )") + node + "\n  output a\n  output b\n}");
+    EXPECT_EQ(graph.status().code(), Code::kOption) << graph.status().message();
+    return std::string(graph.status().message());
+  };
+  std::string branch = R"(if(p, x, y) then=graph {
+    x = input f32[n]
+    y = input f32[m]
+    output x
+    output y
+  } else=graph {
+    x = input f32[n]
+    y = input f32[m]
+    output y
+    output x
+  } symbols=["s","s"])";
+  EXPECT_NE(refused(("a, b = " + branch).c_str()).find("'symbols' names the size 's' twice"), std::string::npos);
+  std::string loop = R"(scan(x, y) body=graph {
+    x = input f32[k]
+    y = input f32[l]
+    output x
+    output y
+  } n_carry=2 n_xs=0 length=2 symbols=["s","s"])";
+  EXPECT_NE(refused(("a, b = " + loop).c_str()).find("'symbols' names the size 's' twice"), std::string::npos);
+}
+
 }  // namespace rlx::test
