@@ -11,6 +11,8 @@
 
 namespace rlx {
 
+static constexpr size_t kSpare = 2;  // ended runs that are kept for later
+
 Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Program> program, const NamedAttrs& options) {
   std::unique_ptr<Exec> exec(new Exec);
   const Plan& plan = program->plan();
@@ -32,6 +34,7 @@ Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Program> program, con
   auto arena_bytes = static_cast<size_t>(plan.arena_bytes);
   exec->arena_ = RLX_TRY(program->device().allocate(arena_bytes, MemoryKind::kArena));
   exec->given_.reserve(plan.inputs.size());
+  exec->spare_.reserve(kSpare);
   exec->ranges_.reserve(plan.inputs.size() + plan.outputs.size());
   exec->program_ = std::move(program);
   RLX_TRY(exec->next_run());
@@ -63,7 +66,6 @@ Result<Run*> Exec::next_run() {
 // Keeps a few ended runs for later: their steps need not be encoded again. Returns what the run held. The caller
 // releases it when the exec is consistent, because the host may then get its memory back, and use the exec.
 Exec::Held Exec::retire(InFlight& sent) {
-  constexpr size_t kSpare = 2;
   sent.run->is_in_flight = false;
   Held held = std::exchange(sent.run->held, {});
   if (sent.run != last_ && spare_.size() < kSpare) spare_.push_back(std::move(sent.run));
@@ -101,8 +103,9 @@ Status Exec::finish_first() {
     return {};
   }
   for (const InFlight& sent : in_flight_) RLX_TRY(sent.fence.wait());
-  restore_links();
   std::vector<Held> held;
+  held.reserve(in_flight_.size());  // from here on nothing fails: the runs are all retired, or none is
+  restore_links();
   for (InFlight& sent : in_flight_) held.push_back(retire(sent));
   in_flight_.clear();
   return {};
@@ -218,8 +221,8 @@ Status Exec::renew_frozen_memory() {
 }
 
 static Status too_small(SlotKind kind, const std::string& name, const char* needs, int64_t needed, size_t bound) {
-  return Status(Code::kInvalidArgument, format("the {} '{}' {} {} bytes in this run, {} are bound", kind_text(kind),
-                                               name, needs, needed, bound))
+  return Status(Code::kInvalidArgument, format("the {} '{}' {} {} in this run, {} are bound", kind_text(kind), name,
+                                               needs, plural(static_cast<size_t>(needed), "byte"), bound))
       .with("value", name)
       .with("expected", format("at least {}", needed))
       .with("got", std::to_string(bound));

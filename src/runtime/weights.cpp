@@ -204,8 +204,9 @@ Result<Weights::Tensors> Weights::form(const FormKey& key, const std::function<R
   made = RLX_TRY(std::move(result));
   if (const Tensors* known = find()) return *known;  // another thread was faster: all share its form
   if (!is_current) return made;
-  forms_.emplace(hash, Form{key, made});
+  // In this order: if memory ends between them, forget_forms can do without a form, but not without its hash.
   for (const auto& source : key.sources) hashes_of_.emplace(source.lock().get(), hash);
+  forms_.emplace(hash, Form{key, made});
   return made;
 }
 
