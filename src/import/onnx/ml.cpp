@@ -59,6 +59,12 @@ Expr transformed_scores(Call& call, Expr scores, std::string_view transform) {
   return call.fail(Code::kData, "'post_transform' is " + std::string(transform)), scores;
 }
 
+Expr transformed_rows(Call& call, Expr scores, std::string_view transform) {
+  bool is_alone = scores.valid() && scores.dim(1).is(1) && transform != "PROBIT";
+  Expr transformed = transformed_scores(call, scores, transform);
+  return is_alone ? scores : transformed;
+}
+
 std::vector<int64_t> labels_of(Call& call) {
   bool is_linear = call.has_attr("classlabels_ints");
   if (!call.texts("classlabels_strings").empty()) call.fail(Code::kUnsupported, "labels that are strings");
@@ -81,12 +87,11 @@ void give_two_classes(Call& call, Expr score, double least, double total, std::s
   call.out(1, concat(both, 1));
 }
 
-void give_classes(Call& call, Expr scores, std::string_view transform) {
+void give_label_of_most(Call& call, Expr scores) {
   std::vector<int64_t> labels = labels_of(call);
   if (!scores.valid() || labels.empty()) return call.fail(Code::kData, "there are no labels");
   Expr best = call.op("arg_max", {scores}, {{"axis", int64_t{1}}, {"keep_dims", int64_t{0}}});
   call.out(0, gather(list_of(call, labels), best, 0));
-  call.out(1, transformed_scores(call, scores, transform));
 }
 
 Expr features(Call& call, size_t i) {
@@ -211,17 +216,17 @@ void build_label_encoder(Call& call) {
   Dim count = keys.count();
   Expr order = list_of(call, order_of(keys));
   Expr sorted = gather(reshape(b.constant(keys), {count}), order, 0), place = cast(x, DType::kI64) * 0.0;
-  bool is_real = is_float(keys.dtype());
+  bool may_be_nan = is_float(keys.dtype()) && call.opset() >= 4;  // before, NaN is no key
   int64_t step = 1;
   while (step < keys.count()) step *= 2;
   for (; step > 0; step /= 2) {  // the last key that is not above x
     Expr next = minimum(place + static_cast<double>(step), static_cast<double>(keys.count() - 1));
     Expr key = gather(sorted, next, 0), fits = less_equal(key, x);
-    if (is_real) fits = logical_or(fits, call.op("is_nan", {x}));
+    if (may_be_nan) fits = logical_or(fits, call.op("is_nan", {x}));
     place = where(fits, next, place);
   }
   Expr key = gather(sorted, place, 0), is_key = equal(key, x);
-  if (is_real) is_key = logical_or(is_key, logical_and(call.op("is_nan", {key}), call.op("is_nan", {x})));
+  if (may_be_nan) is_key = logical_or(is_key, logical_and(call.op("is_nan", {key}), call.op("is_nan", {x})));
   Expr found = gather(reshape(b.constant(values), {count}), gather(order, place, 0), 0);
   call.out(0, where(is_key, found, b.constant(fallback)));
 }
@@ -279,7 +284,7 @@ Expr linear_scores(Call& call, int64_t count) {
 
 void build_linear_regressor(Call& call) {
   Expr y = linear_scores(call, call.i64("targets", 1));
-  call.out(0, transformed_scores(call, y, call.text("post_transform", "NONE")));
+  call.out(0, transformed_rows(call, y, call.text("post_transform", "NONE")));
 }
 
 void build_linear_classifier(Call& call) {
@@ -291,7 +296,8 @@ void build_linear_classifier(Call& call) {
   std::string_view transform = call.text("post_transform", "NONE");
   if (count == 1 && labels == 2) return give_two_classes(call, scores, 0, 1, transform);
   if (count != labels) return call.fail(Code::kData, "there is not a label for every score");
-  give_classes(call, scores, transform);
+  give_label_of_most(call, scores);
+  call.out(1, transformed_scores(call, scores, transform));
 }
 
 constexpr NodeKind kKinds[] = {

@@ -22,12 +22,14 @@ std::vector<int64_t> labels_of(Call& call);
 
 // Scores [N, K] as the attribute 'post_transform' wants them.
 Expr transformed_scores(Call& call, Expr scores, std::string_view transform);
+// The same of trees, support vectors and regressors, where the only score of a row stays as it is, PROBIT aside.
+Expr transformed_rows(Call& call, Expr scores, std::string_view transform);
 
 // Output 0 of a classifier by a score [N, 1]: above `least` it is the second label.
 void give_label_of_two(Call& call, Expr score, double least);
 // Both outputs: labels, and scores [N, 2]. The score of the first label is `total` minus that of the second.
 void give_two_classes(Call& call, Expr score, double least, double total, std::string_view transform);
-// Both outputs of a classifier with a score for each label.
-void give_classes(Call& call, Expr scores, std::string_view transform);
+// Output 0 of a classifier with a score for each label.
+void give_label_of_most(Call& call, Expr scores);
 
 }  // namespace rlx::onnx

@@ -247,7 +247,7 @@ void build_linear(Call& call, const Machine& machine, Expr x, std::string_view t
     place = where(is_large, scalar_like(place, 1), place);
   }
   give_label(call, machine, place);
-  call.out(1, transformed_scores(call, scores, transform));
+  call.out(1, transformed_rows(call, scores, transform));
 }
 
 void build_classifier(Call& call) {

@@ -259,7 +259,7 @@ void build_regressor(Call& call) {
   std::string_view transform = call.text("post_transform", "NONE"), how = call.text("aggregate_function", "SUM");
   if (!call.status().ok() || !x.valid()) return;
   Expr y = with_base(call, aggregated(call, forest, x, how), base);
-  call.out(0, cast(transformed_scores(call, y, transform), DType::kF32));
+  call.out(0, cast(transformed_rows(call, y, transform), DType::kF32));
 }
 
 // Trees for two labels may vote for one of them only. Where all votes are positive they are the probability of the
@@ -283,9 +283,8 @@ void build_classifier(Call& call) {
   scores = with_base(call, scores, base);
   double least = is_share ? 0.5 : 0;
   if (is_one) return give_two_classes(call, scores, least, is_share ? 1 : 0, transform);
-  if (!is_of_one) return give_classes(call, scores, transform);
-  give_label_of_two(call, slice(scores, 1, 1, 2), least);
-  call.out(1, transformed_scores(call, scores, transform));
+  is_of_one ? give_label_of_two(call, slice(scores, 1, 1, 2), least) : give_label_of_most(call, scores);
+  call.out(1, transformed_rows(call, scores, transform));
 }
 
 // ---- trees as tensors: the children of a node are nodes or leaves ----
@@ -427,7 +426,7 @@ void build_ensemble(Call& call) {
   for (int64_t root : roots)
     if (Status status = walk.walk(root); !status.ok()) return call.fail(status);
   Expr y = aggregated(call, forest, x, kAggregates[aggregate]);
-  call.out(0, cast(transformed_scores(call, y, kTransforms[transform]), call.type(0).dtype));
+  call.out(0, cast(transformed_rows(call, y, kTransforms[transform]), call.type(0).dtype));
 }
 
 constexpr NodeKind kKinds[] = {

@@ -15,6 +15,11 @@ class Maker {
  public:
   explicit Maker(int64_t opset = 13) : opset_(opset) {}
 
+  // The opset of another domain.
+  Maker& imports(const char* domain, uint64_t version) {
+    imports_.push_back(Message().text(1, domain).number(2, version));
+    return *this;
+  }
   // Dims as text: a number, a name or expression, or "" for an open one.
   Maker& input(const char* name, uint64_t element_type, std::vector<std::string> dims) {
     Message shape;
@@ -95,7 +100,9 @@ class Maker {
   }
 
   std::string bytes() const {
-    return Message().number(1, 8).sub(7, graph_).sub(8, Message().number(2, static_cast<uint64_t>(opset_))).bytes();
+    Message model = Message().number(1, 8).sub(7, graph_).sub(8, Message().number(2, static_cast<uint64_t>(opset_)));
+    for (const Message& opset : imports_) model.sub(8, opset);
+    return model.bytes();
   }
   Result<Imported> import(bool with_weights = true) const {
     auto owner = std::make_shared<const std::string>(bytes());
@@ -113,6 +120,7 @@ class Maker {
     return made.number(2, type).text(8, name).text(9, raw);
   }
   int64_t opset_;
+  std::vector<Message> imports_;
   Message graph_;
 };
 

@@ -225,4 +225,30 @@ TEST(onnx_ml, columns_of_features_may_be_a_symbol) {
   EXPECT_NE(Opened(maker).run({counting({1, 3})}).find("does not hold"), std::string::npos);
 }
 
+// As ONNX Runtime has it; since version 4 the specification says that NaN may be a key.
+TEST(onnx_ml, nan_is_a_key_since_version_4) {
+  for (uint64_t version : {3, 4}) {
+    Maker maker(13);
+    maker.imports(kMl, version).input("x", 1, {"n"});
+    maker.node(
+        "LabelEncoder", {"x"}, {"y"},
+        {reals("keys_floats", {1, NAN, 2}), reals("values_floats", {10, 11, 12}), Maker::attr("default_float", -7.0F)},
+        kMl);
+    EXPECT_EQ(Opened(maker.output("y")).run({floats({4}, {1, NAN, 2, 3})}),
+              version == 3 ? "f32[4] 10 -7 12 -7" : "f32[4] 10 11 12 -7");
+  }
+}
+
+// ONNX Runtime and the reference evaluator transform the only score of a row by PROBIT alone.
+TEST(onnx_ml, the_only_score_of_a_row_is_not_transformed) {
+  for (const char* transform : {"NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"}) {
+    Attributes linear{reals("coefficients", {2}), reals("intercepts", {0.5F}),
+                      Maker::attr("post_transform", transform)};
+    EXPECT_EQ(thousandfold("LinearRegressor", linear, {0, 2}), "f32[2,1] 500 4500");
+    Attributes machine{reals("coefficients", {2}), reals("rho", {-3}), Maker::attr("kernel_type", "LINEAR"),
+                       whole("classlabels_ints", {7}), Maker::attr("post_transform", transform)};
+    EXPECT_EQ(thousandfold("SVMClassifier", machine, {0, 2}, {"label", "y"}), "f32[2,1] -3000 1000");
+  }
+}
+
 }  // namespace rlx
