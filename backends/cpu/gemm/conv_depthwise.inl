@@ -96,15 +96,15 @@ inline void band_columns(BandReads b, const BandWrites& to, int64_t column, int6
 template <int Lines, int Stride, int Rows, int Vecs>
 void depthwise_plane(const ConvArgs& p, int64_t plane) {
   constexpr int kRead = (Rows - 1) * Stride + Lines;
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   static_assert(Rows <= kMostBand);
   alignas(64) float sums[kMostBand * kMaxRow];
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   const Epilogue& e = p.epilogue;
   int64_t group = plane % p.groups, pitch = ceil_div(x.out, kLanes) * kLanes, w_tap = p.is_packed ? kFilterPanel : 1;
   const float* from = p.x + plane * p.plane();
-  bool is_bounded = !e.residual && (e.act == Activation::kNone || e.act == Activation::kRelu);
-  float least = e.act == Activation::kRelu ? 0 : -kInfinity, bias = e.row_bias ? e.row_bias[group] : 0;
+  bool is_bounded = ends_in_tile(e);
+  TileEnd end = tile_end(e, nullptr);
+  float bias = e.row_bias ? e.row_bias[group] : 0;
   for (int64_t first = 0; first < y.out; first += Rows) {
     const float* rows[kRead];
     for (int64_t i = 0; i < kRead; ++i) {
@@ -113,8 +113,7 @@ void depthwise_plane(const ConvArgs& p, int64_t plane) {
     }
     int64_t to = plane * p.places() + first * x.out, left = y.out - first < Rows ? y.out - first : Rows, c = 0;
     BandReads reads{rows, x.size, 0, p.w + group * p.taps() * w_tap, w_tap, x.taps};
-    BandWrites writes{p.y + to, is_bounded ? nullptr : sums, x.out, pitch, left, x.out,
-                      bias,     e.lo > least ? e.lo : least, e.hi};
+    BandWrites writes{p.y + to, is_bounded ? nullptr : sums, x.out, pitch, left, x.out, bias, end.lo, end.hi};
     for (; c + (Vecs - 1) * kLanes < x.out; c += Vecs * kLanes)
       band_columns<Lines, Stride, Rows, Vecs>(reads, writes, c, x.lo);
     if (c < x.out) band_columns<Lines, Stride, Rows, 1>(reads, writes, c, x.lo);

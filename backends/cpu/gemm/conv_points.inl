@@ -54,16 +54,24 @@ inline void point_part(const ConvArgs& p, int64_t part) {
   }
   Epilogue e = p.epilogue;
   e.residual_row = places;
+  bool is_direct = ends_in_tile(e) && strip.columns % kLanes == 0;
   const float* w = p.w + group * filter_panels(p.filters) * p.channels * kFilterPanel;
   for (int64_t first = 0; first < p.filters; first += kFilterPanel, w += p.channels * kFilterPanel) {
     int64_t filter = group * p.filters + first,
             rows = p.filters - first < kFilterPanel ? p.filters - first : kFilterPanel;
-    for_each_tile(rows, static_cast<int>(ceil_div(strip.columns, kLanes)), [&](int64_t r, int64_t, TileFn fn) {
-      fn({w + r, 1, kFilterPanel, x, x_row, p.channels, tile + r * kTileStride, kTileStride, w}, false);
-    });
     Corner to = corner(e, item * p.groups * p.filters + filter, strip.first, p.y, places);
     to.row_bias = e.row_bias ? e.row_bias + filter : nullptr;
-    finish(e, tile, rows, strip.columns, to);
+    TileEnd end = tile_end(e, to.row_bias);
+    float* out = is_direct ? to.y : tile;
+    int64_t out_row = is_direct ? to.y_row : kTileStride;
+    for_each_tile(
+        rows, static_cast<int>(ceil_div(strip.columns, kLanes)),
+        [&](int64_t r, int64_t, TileFn fn) {
+          TileEnd from_r{end.row_bias ? end.row_bias + r : nullptr, end.lo, end.hi};
+          fn({w + r, 1, kFilterPanel, x, x_row, p.channels, out + r * out_row, out_row, w, &from_r}, false);
+        },
+        is_direct ? kEndingTiles : kTiles);
+    if (!is_direct) finish(e, tile, rows, strip.columns, to);
   }
 }
 

@@ -60,6 +60,14 @@ inline bool is_plain(const Epilogue& e) {
          e.hi == kInfinity;
 }
 
+// Whether sums are stored as a tile can end: a number for each row and two bounds.
+inline bool ends_in_tile(const Epilogue& e) {
+  return (e.act == Activation::kNone || e.act == Activation::kRelu) && e.alpha == 1 && !e.bias && !e.residual;
+}
+inline TileEnd tile_end(const Epilogue& e, const float* row_bias) {
+  return {row_bias, e.act == Activation::kRelu && e.lo < 0 ? 0 : e.lo, e.hi};
+}
+
 inline void finish(const Epilogue& e, const float* tile, int64_t rows, int64_t columns, const Corner& to) {
   using Finish = void (*)(const Epilogue&, const float*, int64_t, int64_t, const Corner&);
   kByActivation<Finish, FinishRows>[static_cast<int>(e.act)](e, tile, rows, columns, to);

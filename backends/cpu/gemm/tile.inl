@@ -4,6 +4,12 @@
 
 inline constexpr int64_t kFold = 512;
 
+// What an ending tile makes of its sums: clamp(sum + row_bias[row], lo, hi).
+struct TileEnd {
+  const float* row_bias;  // or null
+  float lo, hi;
+};
+
 struct Tile {
   const float* a;  // element (row, term) at a[row * a_row + term * a_col]
   int64_t a_row, a_col;
@@ -12,7 +18,8 @@ struct Tile {
   int64_t k;
   float* out;  // rows of Vecs vectors, out_row apart
   int64_t out_row;
-  const float* next;  // memory to prefetch meanwhile: 16 bytes for every term
+  const float* next;             // memory to prefetch meanwhile: 16 bytes for every term
+  const TileEnd* end = nullptr;  // of an ending tile
 };
 
 // Adds terms [0, k) to sums. If there are too few rows to hide the latency of an addition, several chains of
@@ -53,8 +60,8 @@ template <int Rows, int Vecs, int Chains>
   }
 }
 
-// out = (add ? out : 0) + the products of this tile
-template <int Rows, int Vecs, int Chains>
+// out = (add ? out : 0) + the products of this tile; with `ends`, what t.end makes of this
+template <int Rows, int Vecs, int Chains, bool ends = false>
 void tile_product(const Tile& t, bool add) {
   int64_t begin = 0;
   do {
@@ -62,10 +69,13 @@ void tile_product(const Tile& t, bool add) {
     Vec sums[Rows][Vecs];
     const char* next = reinterpret_cast<const char*>(t.next) + 16 * begin;
     sum_terms<Rows, Vecs, Chains>(t, t.a + begin * t.a_col, t.b + begin * t.b_row, count, next, sums);
+    const bool is_last = ends && begin + count >= t.k;
     RLX_UNROLL for (int r = 0; r < Rows; ++r) {
+      Vec bias = splat(is_last && t.end->row_bias ? t.end->row_bias[r] : -0.0f);
       RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
         float* p = t.out + r * t.out_row + v * kLanes;
-        store(p, add ? load(p) + sums[r][v] : sums[r][v]);
+        Vec sum = add ? load(p) + sums[r][v] : sums[r][v];
+        store(p, is_last ? clamp(sum + bias, t.end->lo, t.end->hi) : sum);
       }
     }
     add = true;
@@ -90,31 +100,32 @@ constexpr int tile_rows(int) {
 struct TileTable {
   TileFn fns[kMaxVecs + 1][kMaxRows + 1];
 };
-template <int Vecs, int Rows>
+template <bool ends, int Vecs, int Rows>
 constexpr void fill_tiles(TileTable& table) {
   if constexpr (Rows > 0) {
-    table.fns[Vecs][Rows] = tile_product<Rows, Vecs, 1>;
-    fill_tiles<Vecs, Rows - 1>(table);
+    table.fns[Vecs][Rows] = tile_product<Rows, Vecs, 1, ends>;
+    fill_tiles<ends, Vecs, Rows - 1>(table);
   }
 }
+template <bool ends>
 constexpr TileTable make_tiles() {
   TileTable table{};
-  fill_tiles<1, tile_rows(1)>(table);
-  fill_tiles<2, tile_rows(2)>(table);
+  fill_tiles<ends, 1, tile_rows(1)>(table);
+  fill_tiles<ends, 2, tile_rows(2)>(table);
 #if RLX_ISA == 2
-  fill_tiles<3, tile_rows(3)>(table);
+  fill_tiles<ends, 3, tile_rows(3)>(table);
 #endif
   return table;
 }
-inline constexpr TileTable kTiles = make_tiles();
+inline constexpr TileTable kTiles = make_tiles<false>(), kEndingTiles = make_tiles<true>();
 
 // Divides rows [0, rows) of a block into tiles of nearly equal height: calls each(first row, number of rows, tile
 // function).
 template <class Each>
-inline void for_each_tile(int64_t rows, int vecs, Each&& each) {
+inline void for_each_tile(int64_t rows, int vecs, Each&& each, const TileTable& tiles = kTiles) {
   int64_t most = tile_rows(vecs), count = rows <= most ? rows > 0 : ceil_div(rows, most);
   for (int64_t i = 0, begin = 0, end; i < count; ++i, begin = end) {
     end = i + 1 == count ? rows : rows * (i + 1) / count;
-    each(begin, end - begin, kTiles.fns[vecs][end - begin]);
+    each(begin, end - begin, tiles.fns[vecs][end - begin]);
   }
 }
