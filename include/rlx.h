@@ -182,11 +182,11 @@ RLX_API void rlx_attrs_set_strs(rlx_attrs_t *attrs, const char *key, const char 
  * hold. At most 64 graphs nest, and at most 65,536 in all; more are RLX_E_UNSUPPORTED. */
 RLX_API void rlx_attrs_set_graph(rlx_attrs_t *attrs, const char *key, const rlx_graph_t *graph);
 
-/* Sets a tensor, which is retained. Its bytes must not be written once a graph uses it. */
+/* Sets a tensor, which is retained and frozen. Errors, kept: RLX_E_STATE (bound as an output of a context). */
 RLX_API void rlx_attrs_set_tensor(rlx_attrs_t *attrs, const char *key, rlx_tensor_t *tensor);
 
 /* Reads integers: n receives their number, values the first `capacity` of them. A single integer is a list of one, and
- * a bool is 0 or 1. Errors: RLX_E_NOT_FOUND (no such key), RLX_E_OPTION for a value of another kind. */
+ * a bool is 0 or 1. Errors: RLX_E_NOT_FOUND (no such key), RLX_E_OPTION for a value of another kind, the kept error. */
 RLX_MUST rlx_status_t *rlx_attrs_get_i64s(const rlx_attrs_t *attrs, const char *key, int64_t *values, size_t capacity,
                                           size_t *n);
 
@@ -194,8 +194,8 @@ RLX_MUST rlx_status_t *rlx_attrs_get_i64s(const rlx_attrs_t *attrs, const char *
 RLX_MUST rlx_status_t *rlx_attrs_get_f64s(const rlx_attrs_t *attrs, const char *key, double *values, size_t capacity,
                                           size_t *n);
 
-/* Reads a string; value lives until the key is set again or the attrs are released. Errors: RLX_E_NOT_FOUND,
- * RLX_E_OPTION for a value of another kind. */
+/* Reads a string; value lives until the key is set again or the attrs are released. Errors: as for
+ * rlx_attrs_get_i64s. */
 RLX_MUST rlx_status_t *rlx_attrs_get_str(const rlx_attrs_t *attrs, const char *key, const char **value);
 
 /* The ops and options that the library knows, as JSON. what: "op.softmax" (its meaning, inputs and outputs with their
@@ -317,7 +317,7 @@ RLX_MUST rlx_status_t *rlx_env_stat(const rlx_env_t *env, const char *key, int64
 /* The name that rlx_env_find_device takes, "cpu". Lives as long as the environment. */
 RLX_API const char *rlx_device_name(const rlx_device_t *device);
 
-/* A capability that is a number; rlx_env_report(env, "devices") lists them. Errors: RLX_E_NOT_FOUND. */
+/* A capability that is a number; rlx_env_report(env, "devices") lists them. Errors: RLX_E_NOT_FOUND (also for text). */
 RLX_MUST rlx_status_t *rlx_device_get_i64(const rlx_device_t *device, const char *key, int64_t *out);
 
 /* A capability that is text: "name", "kind" ("cpu"), "description", "isa" or another of rlx_env_report(env, "devices").
@@ -419,8 +419,8 @@ RLX_MUST rlx_status_t *rlx_tensor_copy(rlx_tensor_t *to, uint64_t to_offset, con
                                        uint64_t from_offset, uint64_t bytes);
 
 /* A new host tensor with the elements converted as the op `cast` does: to a narrower float by rounding to nearest
- * even, to an integer by truncation and saturation, NaN to 0. Errors: RLX_E_DTYPE (complex to real; from or to a
- * block-quantised dtype: the op `dequantize` reads one). */
+ * even, to an integer by truncation and saturation, NaN to 0. Errors: RLX_E_DTYPE (no dtype; complex to real; from or
+ * to a block-quantised dtype: the op `dequantize` reads one). */
 RLX_MUST rlx_status_t *rlx_tensor_cast(const rlx_tensor_t *tensor, rlx_dtype_t dtype, rlx_tensor_t **out);
 
 /* The dtype, the shape and at most max_elements elements as text for people. The form of the text may change. */
@@ -496,7 +496,8 @@ RLX_API rlx_value_t rlx_graph_op(rlx_graph_t *graph, const char *op, const rlx_v
 RLX_API rlx_value_t rlx_graph_op_n(rlx_graph_t *graph, const char *op, const rlx_value_t *in, size_t n_in,
                                    const rlx_attrs_t *attrs, rlx_value_t *out, size_t n_out);
 
-/* Makes a value an output. A value may be several outputs. Errors, kept: RLX_E_EXISTS if an output has this name. */
+/* Makes a value an output. A value may be several outputs. Errors, kept: RLX_E_EXISTS if an output has this name,
+ * RLX_E_INVALID_ARGUMENT (a name that is empty or not UTF-8, a value that failed or is of another graph). */
 RLX_API void rlx_graph_output(rlx_graph_t *graph, const char *name, rlx_value_t value);
 
 /* Names a value for messages and prints. Two values may have one name. Inside rlx_graph_push_name("layer.3"), "q"
@@ -610,8 +611,8 @@ RLX_API void rlx_weights_release(rlx_weights_t *weights);
  * tensor is bound as an output of a context). */
 RLX_MUST rlx_status_t *rlx_weights_put(rlx_weights_t *weights, const char *name, rlx_tensor_t *tensor);
 
-/* The tensor of a name, as a new reference. Errors: RLX_E_NOT_FOUND, RLX_E_STATE (the compile option weights.drop has
- * released its bytes). */
+/* The tensor of a name, frozen, as a new reference. Where the bytes of a file are not aligned for their dtype, it is a
+ * copy, made once. Errors: RLX_E_NOT_FOUND, RLX_E_NO_MEMORY, RLX_E_STATE (weights.drop has released its bytes). */
 RLX_MUST rlx_status_t *rlx_weights_get(const rlx_weights_t *weights, const char *name, rlx_tensor_t **out);
 
 /* The number of names. */
@@ -804,8 +805,8 @@ RLX_MUST rlx_status_t *rlx_fence_signal(rlx_fence_t *fence, rlx_status_t *result
 
 /* Waits until one of n fences is done, or, if `all` is not 0, all of them. *which (may be NULL) is the index of the
  * first one that is done. timeout_ns is in nanoseconds; 0 does not wait, UINT64_MAX waits for ever. The calling thread
- * may execute the work. rlx_fence_result says how it ended. The fences may be of several environments. Errors:
- * RLX_E_TIMEOUT. */
+ * may execute the work. rlx_fence_result says how it ended. The fences may be of several environments. With n = 0 it
+ * returns at once. Errors: RLX_E_TIMEOUT. */
 RLX_MUST rlx_status_t *rlx_fence_wait(rlx_fence_t *const *fences, size_t n, int32_t all, uint64_t timeout_ns,
                                       size_t *which);
 
@@ -871,10 +872,10 @@ RLX_MUST rlx_status_t *rlx_model_get(rlx_model_t *model, const char *device, con
 
 /* Runs once, at the sizes of the inputs. Any number of threads may call it at once. Compiles if no plan fits. device: a
  * name, a list of names to try in turn ("vulkan,cpu"), or NULL for the devices of the policy. Names, inputs and
- * outputs: as in rlx_compiled_run. *ran_on (may be NULL) is the device that was used. If the sizes break a condition of
- * the graph, the model builds the graph again for exactly these sizes (a size of 1 then broadcasts), and the run fails
- * only if that fails too. The model keeps at most cache.capacity such graphs. Errors: those of rlx_compiled_run and
- * rlx_compile; a size is RLX_E_RANGE only outside its declared range. */
+ * outputs: as in rlx_compiled_run. *ran_on (may be NULL) is the device that was used; it lives as long as the
+ * environment. If the sizes break a condition of the graph, the model builds the graph again for exactly these sizes (a
+ * size of 1 then broadcasts), and the run fails only if that fails too. The model keeps at most cache.capacity such
+ * graphs. Errors: those of rlx_compiled_run and rlx_compile; a size is RLX_E_RANGE only outside its declared range. */
 RLX_MUST rlx_status_t *rlx_model_run(rlx_model_t *model, const char *device, const char *const *in_names,
                                      rlx_tensor_t *const *in, size_t n_in, const char *const *out_names,
                                      rlx_tensor_t **out, size_t n_out, const rlx_device_t **ran_on);

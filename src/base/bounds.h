@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The choices of the attribute and compile option `bounds`.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks of sizes that a user gives, and their messages.
 #pragma once
 
 #include <span>

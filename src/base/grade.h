@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The grades of rewrites, which are the choices of the compile option `math`.
 #pragma once
 
 #include <cstdint>

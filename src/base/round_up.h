@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sizes rounded up to a unit.
 #pragma once
 
 #include <concepts>

@@ -11,8 +11,9 @@
 #include "runtime/program.h"
 
 struct rlx_compiled : rlx::capi::Counted {
-  rlx_compiled(rlx_env* owner, std::shared_ptr<rlx::Program> made, bool from_model = false)
-      : env(owner), program(std::move(made)), is_of_model(from_model) {}
+  enum class MadeBy { kCaller, kModel };
+  rlx_compiled(rlx_env* owner, std::shared_ptr<rlx::Program> made, MadeBy by = MadeBy::kCaller)
+      : env(owner), program(std::move(made)), is_of_model(by == MadeBy::kModel) {}
   const uint32_t* alive() const { return env->alive(); }
 
   const rlx::capi::Ref<rlx_env> env;

@@ -38,8 +38,9 @@ struct rlx_opcall {
   };
   using Lent = std::unique_ptr<rlx_tensor, EndLoan>;
 
-  rlx_opcall(const LendingEnv& by, const NamedAttrs& values, bool infers_shapes)
-      : lender(by), attrs(values), infers(infers_shapes) {}
+  enum class Callback { kInfer, kRun };
+  rlx_opcall(const LendingEnv& by, const NamedAttrs& values, Callback callback)
+      : lender(by), attrs(values), infers(callback == Callback::kInfer) {}
   const uint32_t* alive() const { return lender.mark->alive(); }
   std::span<const Lent> tensors(int32_t kind) const {
     return kind == RLX_INPUT ? in : kind == RLX_OUTPUT ? out : std::span<const Lent>();
@@ -107,7 +108,7 @@ static Status invoke(Callback callback, const char* name, void* user, rlx_opcall
 static Result<std::vector<ValueType>> infer(const Callbacks& callbacks, std::span<const ValueType* const> in,
                                             const NamedAttrs& attrs) {
   DimTokens& tokens = callbacks.lender.handle->dims;
-  rlx_opcall call(callbacks.lender, attrs, true);
+  rlx_opcall call(callbacks.lender, attrs, rlx_opcall::Callback::kInfer);
   for (const ValueType* type : in) {
     Dims dims;
     for (const Dim& dim : type->dims) dims.push_back(tokens.token(dim));
@@ -124,20 +125,19 @@ static Result<std::vector<ValueType>> infer(const Callbacks& callbacks, std::spa
 }
 
 // A tensor over the memory of an operand, which the run owns.
-static Result<Tensor> tensor_over(const Operand& operand, bool writable) {
+enum class Access { kRead, kWrite };
+static Result<Tensor> tensor_over(const Operand& operand, Access access) {
   size_t bytes = RLX_TRY(Tensor::checked_bytes(operand.dtype, operand.dims));
+  bool writable = access == Access::kWrite;
   return Tensor::adopt(operand.dtype, operand.dims, {std::shared_ptr<void>(), operand.data}, bytes, writable);
 }
 
 static Status run(const Callbacks& callbacks, std::span<const Operand> in, std::span<const Operand> out,
                   const NamedAttrs& attrs) {
-  rlx_opcall call(callbacks.lender, attrs, false);
-  auto lend = [&](std::vector<rlx_opcall::Lent>& lent, const Operand& it, bool writable) -> Status {
-    lent.push_back(call.lend(it.dtype, it.dims, RLX_TRY(tensor_over(it, writable))));
-    return {};
-  };
-  for (const Operand& it : in) RLX_TRY(lend(call.in, it, false));
-  for (const Operand& it : out) RLX_TRY(lend(call.out, it, true));
+  rlx_opcall call(callbacks.lender, attrs, rlx_opcall::Callback::kRun);
+  for (const Operand& it : in) call.in.push_back(call.lend(it.dtype, it.dims, RLX_TRY(tensor_over(it, Access::kRead))));
+  for (const Operand& it : out)
+    call.out.push_back(call.lend(it.dtype, it.dims, RLX_TRY(tensor_over(it, Access::kWrite))));
   return invoke(callbacks.def.run, "run", callbacks.def.user, call);
 }
 

@@ -39,9 +39,9 @@ void rlx_exec_release(rlx_exec_t* exec) {
 
 rlx_status_t* rlx_exec_bind(rlx_exec_t* exec, int32_t kind, size_t slot, rlx_tensor_t* tensor) {
   return guard({handle(exec, "exec")}, [&]() -> Status {
-    SlotKind port = RLX_TRY(slot_kind(kind));
-    if (!tensor) return exec->exec->bind(port, slot, Tensor());
-    return exec->exec->bind(port, slot, *RLX_TRY(contents_to_retain(*tensor, exec->env.get(), "tensor")));
+    SlotKind of = RLX_TRY(slot_kind(kind));
+    if (!tensor) return exec->exec->bind(of, slot, Tensor());
+    return exec->exec->bind(of, slot, *RLX_TRY(contents_to_retain(*tensor, exec->env.get(), "tensor")));
   });
 }
 

@@ -119,7 +119,7 @@ rlx_status_t* rlx_model_get(rlx_model_t* model, const char* device, const char* 
       wanted.emplace_back(symbols[i], sizes[i]);
     }
     auto program = RLX_TRY(model->model->get(RLX_TRY(device_spec(*model->env.get(), device)), wanted));
-    *out = new rlx_compiled(model->env.get(), std::move(program), true);
+    *out = new rlx_compiled(model->env.get(), std::move(program), rlx_compiled::MadeBy::kModel);
     return {};
   });
 }

@@ -154,8 +154,8 @@ class Fence::Waiting {
 
   FenceWaiter::Events& events() { return *waiter_->events_; }
   std::chrono::microseconds spin() const { return spin_; }
-  bool help(bool has_time) {
-    return std::any_of(helpers_.begin(), helpers_.end(), [&](const auto& helper) { return helper->help(has_time); });
+  bool help(Helper::Time time) {
+    return std::any_of(helpers_.begin(), helpers_.end(), [&](const auto& helper) { return helper->help(time); });
   }
 
  private:
@@ -185,7 +185,7 @@ Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns,
     auto has_news = [&] { return events.count != seen; };
     if (auto index = condition.done_index()) return finish(*index);
     if (bounded && Clock::now() >= until) return Status(Code::kTimeout, "the fences were not done in time");
-    if (waiting.help(!bounded)) continue;
+    if (waiting.help(bounded ? Helper::Time::kLimited : Helper::Time::kUnlimited)) continue;
     if (spin_until(std::min(until, Clock::now() + waiting.spin()), has_news)) continue;
     std::unique_lock lock(events.mutex);
     if (bounded)

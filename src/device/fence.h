@@ -18,9 +18,10 @@ class FenceWaiter;
 class Helper {
  public:
   virtual ~Helper() = default;
-  // Does one piece of the work. Returns false if there is none now. `has_time`: the caller may spend as long as a piece
-  // takes.
-  virtual bool help(bool has_time) = 0;
+  // Does one piece of the work. Returns false if there is none now, or none that a caller with a deadline should begin:
+  // a piece may take longer than it has.
+  enum class Time : bool { kLimited, kUnlimited };
+  virtual bool help(Time time) = 0;
   // Until `leave`, the waiter is told of new pieces of work.
   virtual void join(const std::shared_ptr<FenceWaiter>& waiter) = 0;
   virtual void leave(const std::shared_ptr<FenceWaiter>& waiter) = 0;

@@ -121,6 +121,8 @@ static Result<ImportedFile> import_as(const Format& format, const Source& source
 
 static constexpr int64_t kLongestSequence = 4096;
 
+enum ImportOption : size_t { kParamsMin, kDecode };  // those about the file as a whole come first
+
 std::span<const AttrDef> import_options() {
   using namespace attr_defs;
   static const AttrDef kOptions[] = {
@@ -137,12 +139,11 @@ std::span<const AttrDef> import_options() {
   return kOptions;
 }
 
-// The row of an option about one size or input, "rank.x" for "rank.<input>"; null for any other key.
+// The row of an option about one size or input, "rank.<input>" for "rank.x"; null for any other key.
 static const AttrDef* choice_row(std::string_view key) {
   size_t dot = key.find('.');
   for (const AttrDef& row : import_options())
-    if (dot != std::string_view::npos && row.name.starts_with(key.substr(0, dot + 1)) && row.name[dot + 1] == '<')
-      return &row;
+    if (dot != key.npos && row.name.starts_with(key.substr(0, dot + 1)) && row.name[dot + 1] == '<') return &row;
   return nullptr;
 }
 
@@ -171,8 +172,8 @@ Result<ImportOptions> parse_import_options(const NamedAttrs& given) {
     choose(options.choices, std::string_view(key).substr(0, dot), key.substr(dot + 1), RLX_TRY(coerce(named, value)));
   }
   std::vector<AttrValue> values = RLX_TRY(bind_options(import_options(), rest));
-  options.params_min = std::get<int64_t>(values[0]);
-  options.decode = std::get<int64_t>(values[1]) != 0;
+  options.params_min = std::get<int64_t>(values[kParamsMin]);
+  options.decode = std::get<int64_t>(values[kDecode]) != 0;
   return options;
 }
 

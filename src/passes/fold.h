@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Folding of one node, for the passes `fold` and `branches`.
 #pragma once
 
 #include <vector>

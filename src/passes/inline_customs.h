@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Custom ops with bodies, replaced by the nodes of these.
 #pragma once
 
 #include "ir/graph.h"

@@ -62,12 +62,12 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
  public:
   explicit Shared(const ThreadPool* pool) : pool_(pool) {}
 
-  bool help(bool has_time) override {
+  bool help(Time time) override {
     std::shared_ptr<Submission> first;
     {
       std::lock_guard lock(mutex_);
       bool is_last = idle_ == 0 && is_on_thread();  // whoever else might take a run may be held up as this one is
-      if (has_time || threads_.empty() || is_last) first = take();
+      if (time == Time::kUnlimited || threads_.empty() || is_last) first = take();
     }
     if (!first) return false;
     execute(std::move(first));
@@ -250,7 +250,7 @@ Fence RunQueue::submit(std::shared_ptr<Run> run, const RunScope& scope, std::spa
   submission->is_submitted = true;
   note_result({});
   if (!has_threads())
-    while (!done.is_done() && shared_->help(true)) {}
+    while (!done.is_done() && shared_->help(Helper::Time::kUnlimited)) {}
   return done;
 }
 

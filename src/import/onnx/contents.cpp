@@ -16,7 +16,6 @@ void build_nonzero(Call& call) {
 // A condition may be shorter than the axis: elements after its end are dropped.
 void build_compress(Call& call) {
   Expr x = call.in(0), condition = call.in(1);
-  NamedAttrs attrs;
   if (!x.valid() || !condition.valid()) return;
   bool is_flat = !call.has_attr("axis");
   int64_t axis = is_flat ? 0 : call.axis(call.i64("axis", 0), x.rank());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node kinds that ai.onnx tried before opset 10 and never standardised. Converters of Core ML and Caffe2 wrote them.
 #include "import/onnx/call.h"
+#include "import/onnx/list.h"
 
 namespace rlx::onnx {
 
@@ -30,11 +31,9 @@ void build_image_scaler(Call& call) {
   std::vector<double> bias = call.f64s("bias");
   Expr y = call.in(0) * call.f64("scale", 1);
   if (!y.valid() || bias.empty()) return call.out(0, y);
-  auto count = static_cast<int64_t>(bias.size());
-  auto numbers = Tensor::create(DType::kF32, std::span<const int64_t>(&count, 1));
+  auto numbers = list_tensor(DType::kF32, std::span<const float>(std::vector<float>(bias.begin(), bias.end())));
   if (!numbers.ok()) return call.fail(numbers.status());
-  for (size_t i = 0; i < bias.size(); i++) numbers->as<float>()[i] = static_cast<float>(bias[i]);
-  Expr row = reshape(call.builder().constant(*numbers), {Dim(count), Dim(1), Dim(1)});
+  Expr row = reshape(call.builder().constant(*numbers), {Dim(numbers->count()), Dim(1), Dim(1)});
   call.out(0, y + cast(row, y.dtype()));
 }
 

@@ -104,7 +104,9 @@ class Importer {
   Status add_node(const NodeProto& node);
   Status build(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   Status store(const NodeProto& node, std::vector<OnnxValue> results);
+  Status failed(const NodeProto& node, Status status);
   void refuse(const NodeProto& node, const Status& status);
+  void refuse_outputs(const NodeProto& node);
   Status refused() const;  // the result of the whole import
   Status refused(std::string message) const;
 

@@ -19,8 +19,8 @@ Expr by_time(Expr x, int64_t heads, bool is_row) {
 
 // The update rule, as the attributes and the inputs that are there define it.
 struct Rule {
-  bool gates,
-      corrects;  // `gates`: the state decays; `corrects`: a value is corrected by what the state gives for its key
+  bool gates;     // the state decays
+  bool corrects;  // a value is corrected by what the state gives for its key
   int64_t q_heads, heads;
 };
 

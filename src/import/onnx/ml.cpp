@@ -8,23 +8,18 @@
 #include <numeric>
 
 #include "import/onnx/importer.h"
+#include "import/onnx/list.h"
 
 namespace rlx::onnx {
 
 Expr list_of(Call& call, DType dtype, std::span<const double> numbers) {
-  auto count = static_cast<int64_t>(numbers.size());
-  auto tensor = Tensor::create(DType::kF64, std::span<const int64_t>(&count, 1));
-  if (!tensor.ok()) return call.builder().fail(tensor.status());
-  std::copy(numbers.begin(), numbers.end(), tensor->as<double>());
-  return cast(call.builder().constant(*tensor), dtype);
+  auto tensor = list_tensor(DType::kF64, numbers);
+  return tensor.ok() ? cast(call.builder().constant(*tensor), dtype) : call.builder().fail(tensor.status());
 }
 
 Expr list_of(Call& call, std::span<const int64_t> numbers) {
-  auto count = static_cast<int64_t>(numbers.size());
-  auto tensor = Tensor::create(DType::kI64, std::span<const int64_t>(&count, 1));
-  if (!tensor.ok()) return call.builder().fail(tensor.status());
-  std::copy(numbers.begin(), numbers.end(), tensor->as<int64_t>());
-  return call.builder().constant(*tensor);
+  auto tensor = list_tensor(DType::kI64, numbers);
+  return tensor.ok() ? call.builder().constant(*tensor) : call.builder().fail(tensor.status());
 }
 
 namespace {
@@ -160,24 +155,17 @@ struct Labels {
 
 // A list or a tensor among the attributes.
 Tensor attribute_list(Call& call, const std::string& name) {
-  std::optional<Result<Tensor>> made;
   if (call.has_attr(name + "_strings")) call.fail(Code::kUnsupported, "labels that are strings");
-  if (const TensorProto* proto = call.tensor(name + "_tensor")) {
-    made = call.importer().read(*proto);
-  } else if (call.has_attr(name + "_int64s")) {
-    std::vector<int64_t> numbers = call.i64s(name + "_int64s");
-    auto count = static_cast<int64_t>(numbers.size());
-    made = Tensor::create(DType::kI64, std::span<const int64_t>(&count, 1));
-    if (made->ok()) std::copy(numbers.begin(), numbers.end(), (*made)->as<int64_t>());
-  } else {
-    std::vector<double> numbers = call.f64s(name + "_floats");
-    auto count = static_cast<int64_t>(numbers.size());
-    made = Tensor::create(DType::kF32, std::span<const int64_t>(&count, 1));
-    for (int64_t i = 0; made->ok() && i < count; i++)
-      (*made)->as<float>()[i] = static_cast<float>(numbers[static_cast<size_t>(i)]);
-  }
-  if (!made->ok()) return call.fail(made->status()), Tensor();
-  return **made;
+  auto read = [&]() -> Result<Tensor> {
+    if (const TensorProto* proto = call.tensor(name + "_tensor")) return call.importer().read(*proto);
+    if (call.has_attr(name + "_int64s"))
+      return list_tensor(DType::kI64, std::span<const int64_t>(call.i64s(name + "_int64s")));
+    std::vector<double> wide = call.f64s(name + "_floats");
+    return list_tensor(DType::kF32, std::span<const float>(std::vector<float>(wide.begin(), wide.end())));
+  };
+  auto tensor = read();
+  if (!tensor.ok()) return call.fail(tensor.status()), Tensor();
+  return *tensor;
 }
 
 Tensor fallback_of(Call& call, DType dtype) {

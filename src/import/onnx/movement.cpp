@@ -258,17 +258,14 @@ void build_pad(Call& call) {
     pads = call.dims(1, "pads");
   }
   std::vector<int64_t> axes = call.has(3) ? call.axes(call.numbers(3, "axes"), x.rank()) : trailing_axes(0, x.rank());
-  if (is_open) {
-    if (value && value.rank() != 0) value = reshape(value, {});
-    return call.out(0, pad_in_run(call, x, call.in(1), axes, mode, value));
-  }
+  if (value && value.rank() != 0) value = reshape(value, {});
+  if (is_open) return call.out(0, pad_in_run(call, x, call.in(1), axes, mode, value));
   if (pads.size() != 2 * axes.size()) return call.fail(Code::kData, "'pads' does not hold two numbers per axis");
   std::vector<Dim> lo(x.rank()), hi(x.rank());
   for (size_t i = 0; i < axes.size(); i++) {
     lo[static_cast<size_t>(axes[i])] = pads[i];
     hi[static_cast<size_t>(axes[i])] = pads[i + axes.size()];
   }
-  if (value && value.rank() != 0) value = reshape(value, {});
   if (mode != "constant") value = Expr(&call.builder(), kAbsent);
   if (mode == "wrap") x = cropped(call, x, lo, hi);
   call.out(0, call.op("pad", {x, value}, {{"lo", lo}, {"hi", hi}, {"mode", mode}}));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "import/onnx/call.h"
+#include "import/onnx/list.h"
 
 namespace rlx::onnx {
 
@@ -18,11 +19,8 @@ struct Grams {
 
 template <class T>
 Expr literal(Call& call, DType dtype, const std::vector<T>& values) {
-  int64_t dims[] = {static_cast<int64_t>(values.size())};
-  auto tensor = Tensor::create(dtype, dims);
-  if (!tensor.ok()) return call.builder().fail(tensor.status());
-  std::copy(values.begin(), values.end(), tensor->template as<T>());
-  return call.builder().constant(*tensor);
+  auto tensor = list_tensor(dtype, std::span<const T>(values));
+  return tensor.ok() ? call.builder().constant(*tensor) : call.builder().fail(tensor.status());
 }
 
 // An attribute says where the n-grams of each length begin in the pool. Lengths that are not counted have columns too.

@@ -28,12 +28,19 @@ namespace onnx {
 static constexpr int64_t kMinOpset = 1, kMaxOpset = 28;
 static constexpr size_t kMaxRefused = 32;  // kinds that one message lists
 
+// Its own, or that of its first output.
+static std::string name_of(const NodeProto& node) {
+  return std::string(node.name.empty() && !node.output.empty() ? node.output[0] : node.name);
+}
+
+// "Reshape of ai.onnx, opset 11"
+static std::string kind_text(const NodeProto& node, int64_t opset) {
+  return format("{} of {}, opset {}", node.op_type, node.domain.empty() ? "ai.onnx" : node.domain, opset);
+}
+
 // "node 'n' (Reshape of ai.onnx, opset 11)"
 static std::string describe(const NodeProto& node, int64_t opset) {
-  std::string name(node.name.empty() && !node.output.empty() ? node.output[0] : node.name);
-  std::string domain(node.domain.empty() ? "ai.onnx" : node.domain);
-  return "node '" + name + "' (" + std::string(node.op_type) + " of " + domain + ", opset " + std::to_string(opset) +
-         ")";
+  return format("node '{}' ({})", name_of(node), kind_text(node, opset));
 }
 
 // An upper bound of the number of named values.
@@ -278,31 +285,37 @@ Status Importer::add_nodes(const GraphProto& graph) {
       refuse(node, status);
       continue;
     }
-    std::string subject = "ONNX " + describe(node, opset_of(node.domain)) + ": ";
-    status = std::move(status).prefixed(subject).with("op", node.op_type).with("value", node.name);
-    if (assumes_sizes_) status = std::move(status).with(kDependsOnSizes, "1");
-    bool is_of_sizes = status.code() == Code::kShape || status.code() == Code::kRange || status.code() == Code::kOption;
-    std::vector<std::string> deciding = is_of_sizes ? static_inputs_of_sizes(node) : std::vector<std::string>();
-    return deciding.empty() ? status : std::move(status).with(kStaticInputs, lines(deciding));
+    return failed(node, std::move(status));
   }
   return {};
 }
 
-// A node that cannot be imported makes its outputs unusable, so that one import names all such nodes.
-void Importer::refuse(const NodeProto& node, const Status& status) {
+// Names the node, and what a special model would have to know for the node not to fail.
+Status Importer::failed(const NodeProto& node, Status status) {
+  std::string subject = "ONNX " + describe(node, opset_of(node.domain)) + ": ";
+  status = std::move(status).prefixed(subject).with("op", node.op_type).with("value", node.name);
+  if (assumes_sizes_) status = std::move(status).with(kDependsOnSizes, "1");
+  bool is_of_sizes = status.code() == Code::kShape || status.code() == Code::kRange || status.code() == Code::kOption;
+  std::vector<std::string> deciding = is_of_sizes ? static_inputs_of_sizes(node) : std::vector<std::string>();
+  return deciding.empty() ? status : std::move(status).with(kStaticInputs, lines(deciding));
+}
+
+void Importer::refuse_outputs(const NodeProto& node) {
   for (std::string_view name : node.output)
     if (!name.empty()) scopes_.back()[name].refused = true;
+}
+
+// A node that cannot be imported makes its outputs unusable, so that one import names all such nodes.
+void Importer::refuse(const NodeProto& node, const Status& status) {
+  refuse_outputs(node);
   if (status.detail(kFollowsRefused)) return;
   if (status.detail(kUnrolledOnly)) refusals_.unrolls = true;
-  std::string why(status.message());
   const std::string* wanted = status.detail(kStaticInputs);
   if (wanted)
     refusals_.wanted.insert(*wanted);
   else if (!status.detail(kDependsOnSizes) && !assumes_sizes_)
     refusals_.only_unknown = false;
-  std::string domain(node.domain.empty() ? "ai.onnx" : node.domain);
-  std::string kind =
-      std::string(node.op_type) + " of " + domain + ", opset " + std::to_string(opset_of(node.domain)) + ": " + why;
+  std::string kind = format("{}: {}", kind_text(node, opset_of(node.domain)), status.message());
   auto known = std::find_if(refusals_.kinds.begin(), refusals_.kinds.end(),
                             [&](const auto& pair) { return pair.first == kind; });
   if (known != refusals_.kinds.end())
@@ -311,7 +324,7 @@ void Importer::refuse(const NodeProto& node, const Status& status) {
     refusals_.kinds.emplace_back(kind, 1);
   if (refusals_.first.empty()) {
     refusals_.first = describe(node, opset_of(node.domain));
-    refusals_.first_name = node.name.empty() && !node.output.empty() ? node.output[0] : node.name;
+    refusals_.first_name = name_of(node);
     refusals_.first_op = node.op_type;
   }
 }
@@ -337,11 +350,7 @@ Status Importer::add_node(const NodeProto& node) {
   for (std::string_view name : node.input) {
     in.push_back(name.empty() ? nullptr : RLX_TRY(find(name)));
     if (in.back() && in.back()->absent) in.back() = nullptr;
-    if (in.back() && in.back()->refused) {
-      for (std::string_view output : node.output)
-        if (!output.empty()) scopes_.back()[output].refused = true;
-      return {};
-    }
+    if (in.back() && in.back()->refused) return refuse_outputs(node), Status();
   }
   if (!kind) return expand(*function, node, in);
   while (!in.empty() && !in.back()) in.pop_back();
@@ -383,10 +392,9 @@ Status Importer::build(const NodeKind& kind, const NodeProto& node, const std::v
   size_t before = out_.graph.nodes().size();
   kind.build(call);
   RLX_TRY(call.status());
-  std::string name(node.name.empty() && !node.output.empty() ? node.output[0] : node.name);
   for (const OnnxValue& result : call.results())
     if (present(result.value) && result.value.node >= before && out_.graph.node(result.value).name.empty())
-      out_.graph.set_name(result.value, name);
+      out_.graph.set_name(result.value, name_of(node));
   return store(node, std::move(call.results()));
 }
 

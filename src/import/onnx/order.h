@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The order in which the nodes of a graph are built.
 #pragma once
 
 #include <cstdint>

@@ -2,16 +2,15 @@
 // ONNX node kinds that draw random numbers.
 #include "import/onnx/random.h"
 
-#include <array>
 #include <bit>
+
+#include "import/onnx/list.h"
 
 namespace rlx::onnx {
 
 static Expr words(Builder& builder, std::initializer_list<uint32_t> values) {
-  auto tensor = Tensor::create(DType::kU32, std::array{static_cast<int64_t>(values.size())});
-  if (!tensor.ok()) return builder.fail(std::move(tensor).status());
-  std::copy(values.begin(), values.end(), tensor->as<uint32_t>());
-  return builder.constant(*tensor);
+  auto tensor = list_tensor(DType::kU32, std::span(values.begin(), values.size()));
+  return tensor.ok() ? builder.constant(*tensor) : builder.fail(std::move(tensor).status());
 }
 
 RandomState random_state(Call& call) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// RoiAlign where the op roi_align differs from it: built sample by sample.
 #pragma once
 
 #include "import/onnx/call.h"
@@ -12,7 +13,7 @@ struct RoiAlign {
   bool half_pixel = true, is_max = false;
 };
 
-// Builds the node on its inputs: x, the boxes, the image of each box.
+// The result [boxes, channels, height, width], of the inputs x, boxes and the image of each box.
 Expr roi_align_by_samples(Call& call, const RoiAlign& node);
 
 }  // namespace rlx::onnx

@@ -38,7 +38,7 @@ TEST(format, takes_what_has_a_text_or_a_name) {
   EXPECT_EQ(format("{} {} {}", n + 1, std::vector<Dim>{n, 2}, DType::kF16), "n + 1 [n,2] f16");
 }
 
-TEST(format, counts) {
+TEST(format, a_count_has_the_plural_of_its_noun) {
   EXPECT_EQ(plural(0, "input"), "0 inputs");
   EXPECT_EQ(plural(1, "input"), "1 input");
   EXPECT_EQ(plural(2, "input"), "2 inputs");

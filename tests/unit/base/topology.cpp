@@ -53,7 +53,7 @@ TEST_F(quota, a_group_that_the_container_hides_leaves_the_limits_above_it) {
   EXPECT_EQ(cpu_quota(root_), 2);
 }
 
-TEST_F(quota, version_one) {
+TEST_F(quota, the_files_of_version_one_are_read) {
   put("/proc/self/cgroup", "9:name=systemd:/x\n4:cpu,cpuacct:/x\n0::/\n");
   put("/sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_period_us", "100000\n");
   put("/sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_quota_us", "-1\n");

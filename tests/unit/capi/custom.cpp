@@ -191,18 +191,8 @@ TEST_F(CustomOpTest, a_run_with_effects_that_fails_is_not_tried_again) {
   rlx_attrs_release(policy);
 }
 
-TEST_F(CustomOpTest, effects_happen_once_each_and_in_order) {
-  static std::vector<float> seen;
-  seen.clear();
-  Behaviour does{shape_of_input, [](rlx_opcall_t* call) -> int32_t {
-                   double by = 0;
-                   size_t n = 0;
-                   EXPECT_EQ(words(rlx_attrs_get_f64s(rlx_opcall_attrs(call), "by", &by, 1, &n)), "");
-                   seen.push_back(static_cast<float>(by));
-                   return scale(call);
-                 }};
-  ASSERT_EQ(add("log", does), "");
-  rlx_graph_t* made = read(R"(graph (n) {
+// y = x * x; all else serves for effects only, each with a number of its own.
+static constexpr const char* kEffects = R"(graph (n) {
     x = input f32[n]
     late = exp(x)
     later = tanh(late)
@@ -243,13 +233,27 @@ TEST_F(CustomOpTest, effects_happen_once_each_and_in_order) {
     five = custom(one) name="log" effects=true by=5.0
     zero = mul(x, x)
     output zero
-  })");
-  ASSERT_EQ(failed, "");
-  EXPECT_EQ(run(made, {1, 2}), (Floats{1, 4})) << failed;
-  EXPECT_EQ(seen, (Floats{1, 2, 2, 3, 4, 4, 6, 6, 5}));
+  })";
+
+TEST_F(CustomOpTest, effects_happen_once_each_and_in_order) {
+  static std::vector<float> seen;
   seen.clear();
-  EXPECT_EQ(run(made, {1, 2}, "reference"), (Floats{1, 4})) << failed;
-  EXPECT_EQ(seen, (Floats{1, 2, 2, 3, 4, 4, 6, 6, 5}));
+  Behaviour does{shape_of_input, [](rlx_opcall_t* call) -> int32_t {
+                   double by = 0;
+                   size_t n = 0;
+                   EXPECT_EQ(words(rlx_attrs_get_f64s(rlx_opcall_attrs(call), "by", &by, 1, &n)), "");
+                   seen.push_back(static_cast<float>(by));
+                   return scale(call);
+                 }};
+  ASSERT_EQ(add("log", does), "");
+  rlx_graph_t* made = read(kEffects);
+  ASSERT_EQ(failed, "");
+  const Floats in_order = {1, 2, 2, 3, 4, 4, 6, 6, 5};
+  for (const char* device : {"cpu", "reference"}) {
+    seen.clear();
+    EXPECT_EQ(run(made, {1, 2}, device), (Floats{1, 4})) << failed;
+    EXPECT_EQ(seen, in_order) << device;
+  }
   seen.clear();
   EXPECT_EQ(run(made, {1, 2}, "null"), (Floats{0, 0})) << failed;
   EXPECT_EQ(seen, Floats()) << "the device that runs nothing";

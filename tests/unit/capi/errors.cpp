@@ -69,6 +69,11 @@ rlx_status_t* User::compile(const char* options) {
   return status;
 }
 
+rlx_status_t* User::compile_small(const char* options) {
+  small_graph();
+  return compile(options);
+}
+
 rlx_compiled_t* User::program() {
   if (program_) return program_;
   small_graph();

@@ -31,9 +31,10 @@ class User {
 
   // "y" = exp(x) + w: x is f32[n,3], n at most 4, or without a maximum; w is a param f32[3].
   void small_graph(bool has_maximum = true);
-  rlx_status_t* compile(const char* options);  // the graph, with w where `small_graph` made one
-  rlx_compiled_t* program();                   // small_graph, compiled; w is set
-  rlx_exec_t* exec();                          // of such a program
+  rlx_status_t* compile(const char* options);        // the graph, with w where `small_graph` made one
+  rlx_status_t* compile_small(const char* options);  // small_graph, then compile
+  rlx_compiled_t* program();                         // small_graph, compiled; w is set
+  rlx_exec_t* exec();                                // of such a program
   rlx_status_t* run(std::vector<rlx_tensor_t*> in, std::vector<const char*> in_names = {}, size_t n_out = 1,
                     const char* out_name = nullptr);
 

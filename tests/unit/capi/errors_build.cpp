@@ -36,12 +36,44 @@ static void nest_graphs(User& u, Else otherwise) {
   rlx_graph_release(leaf);
 }
 
-TEST(errors, inputs_of_ops) {
+TEST(errors, an_op_that_is_not_there_or_has_other_inputs) {
   expect_kept({
       {"misspells an op",
        RLX_E_NOT_FOUND,
        {"sofmax", "did you mean 'softmax'"},
        [](User& u) { u.op("sofmax", {u.input("x", {2})}); }},
+      {"leaves an input out",
+       RLX_E_INVALID_ARGUMENT,
+       {"add: ", "'b'", "missing"},
+       [](User& u) { u.op("add", {u.input("x", {2})}); }},
+      {"passes RLX_ABSENT within a list of inputs",
+       RLX_E_INVALID_ARGUMENT,
+       {"concat: input 'x' 1 is missing"},
+       [](User& u) {
+         rlx_value_t x = u.input("x", {2});
+         u.op("concat axis=0", {x, RLX_ABSENT, x});
+       }},
+      {"passes RLX_ABSENT for a needed input",
+       RLX_E_INVALID_ARGUMENT,
+       {"add: ", "'a'", "missing"},
+       [](User& u) {
+         u.op("add", {RLX_ABSENT, u.input("x", {2})});
+       }},
+      {"gives too many inputs",
+       RLX_E_INVALID_ARGUMENT,
+       {"exp: ", "1 input", "not 2"},
+       [](User& u) {
+         u.op("exp", {u.input("x", {2}), u.input("y", {2})});
+       }},
+      {"gives an input to an op without any",
+       RLX_E_INVALID_ARGUMENT,
+       {"eye: ", "0 inputs", "not 1", "input 0 is input 'x' f32[2]"},
+       [](User& u) { u.op("eye n=2 dtype=f32", {u.input("x", {2})}); }},
+  });
+}
+
+TEST(errors, dtypes_and_shapes_that_an_op_does_not_take) {
+  expect_kept({
       {"adds floats to integers",
        RLX_E_DTYPE,
        {"add: ", "'b' is i32", "'a' is f32", "cast"},
@@ -82,33 +114,11 @@ TEST(errors, inputs_of_ops) {
        [](User& u) {
          u.op("reshape shape=[2,4]", {u.input("x", {2, 3})});
        }},
-      {"leaves an input out",
-       RLX_E_INVALID_ARGUMENT,
-       {"add: ", "'b'", "missing"},
-       [](User& u) { u.op("add", {u.input("x", {2})}); }},
-      {"passes RLX_ABSENT within a list of inputs",
-       RLX_E_INVALID_ARGUMENT,
-       {"concat: input 'x' 1 is missing"},
-       [](User& u) {
-         rlx_value_t x = u.input("x", {2});
-         u.op("concat axis=0", {x, RLX_ABSENT, x});
-       }},
-      {"passes RLX_ABSENT for a needed input",
-       RLX_E_INVALID_ARGUMENT,
-       {"add: ", "'a'", "missing"},
-       [](User& u) {
-         u.op("add", {RLX_ABSENT, u.input("x", {2})});
-       }},
-      {"gives too many inputs",
-       RLX_E_INVALID_ARGUMENT,
-       {"exp: ", "1 input", "not 2"},
-       [](User& u) {
-         u.op("exp", {u.input("x", {2}), u.input("y", {2})});
-       }},
-      {"gives an input to an op without any",
-       RLX_E_INVALID_ARGUMENT,
-       {"eye: ", "0 inputs", "not 1", "input 0 is input 'x' f32[2]"},
-       [](User& u) { u.op("eye n=2 dtype=f32", {u.input("x", {2})}); }},
+  });
+}
+
+TEST(errors, values_that_are_not_of_this_graph) {
+  expect_kept({
       {"goes on with a value that failed",
        RLX_E_INVALID_ARGUMENT,
        {"exp: ", "0", "failed"},
@@ -192,7 +202,7 @@ TEST(errors, attributes_of_ops) {
   });
 }
 
-TEST(errors, names_sizes_and_handles) {
+TEST(errors, names_that_are_taken_or_empty) {
   expect_kept({
       {"declares an input twice",
        RLX_E_EXISTS,
@@ -209,6 +219,16 @@ TEST(errors, names_sizes_and_handles) {
        RLX_E_INVALID_ARGUMENT,
        {"output 'y'", "failed"},
        [](User& u) { rlx_graph_output(u.graph, "y", 0); }},
+      {"passes NULL for a name",
+       RLX_E_INVALID_ARGUMENT,
+       {"rlx_graph_input", "name is NULL"},
+       [](User& u) { u.input(nullptr, {1}); }},
+      {"passes an empty name", RLX_E_INVALID_ARGUMENT, {"input or param", "name"}, [](User& u) { u.input("", {1}); }},
+  });
+}
+
+TEST(errors, sizes_that_an_input_or_param_cannot_have) {
+  expect_kept({
       {"gives an input a negative size", RLX_E_SHAPE, {"'x'", "-3"}, [](User& u) { u.input("x", {-3}); }},
       {"gives an input too many axes",
        RLX_E_SHAPE,
@@ -247,6 +267,11 @@ TEST(errors, names_sizes_and_handles) {
        RLX_E_RANGE,
        {"'n'", "[1, 4]", "[8, 9]"},
        [](User& u) { rlx_graph_dim(u.graph, "n", 1, 4), rlx_graph_dim(u.graph, "n", 8, 9); }},
+  });
+}
+
+TEST(errors, constants_and_graphs_that_a_graph_cannot_take) {
+  expect_kept({
       {"gives too few bytes for a constant",
        RLX_E_INVALID_ARGUMENT,
        {"f32[2]", "8 bytes", "not 4"},
@@ -291,11 +316,6 @@ TEST(errors, names_sizes_and_handles) {
        RLX_E_UNSUPPORTED,
        {"'then'", "more than 65536 graphs"},
        [](User& u) { nest_graphs(u, Else::kSame); }},
-      {"passes NULL for a name",
-       RLX_E_INVALID_ARGUMENT,
-       {"rlx_graph_input", "name is NULL"},
-       [](User& u) { u.input(nullptr, {1}); }},
-      {"passes an empty name", RLX_E_INVALID_ARGUMENT, {"input or param", "name"}, [](User& u) { u.input("", {1}); }},
   });
 }
 
@@ -327,7 +347,7 @@ TEST(errors, leaves_of_graphs) {
 }
 
 // Such a name would not read back from text, and no client could decode it.
-TEST(errors, text_that_is_not_utf8) {
+TEST(errors, text_that_is_not_utf8_in_a_graph) {
   const auto kCode = RLX_E_INVALID_ARGUMENT;
   expect_kept({
       {"names an input",
@@ -372,6 +392,10 @@ TEST(errors, text_that_is_not_utf8) {
          rlx_graph_op(u.graph, "exp", &x, 1, attrs);
        }},
   });
+}
+
+TEST(errors, text_that_is_not_utf8_in_a_call_with_a_status) {
+  const auto kCode = RLX_E_INVALID_ARGUMENT;
   expect_told({
       {"makes attributes",
        kCode,

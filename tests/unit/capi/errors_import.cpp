@@ -35,7 +35,7 @@ static rlx_status_t* opened_with(User& u, const char* options) {
   return rlx_model_open(u.env, u.path("model.onnx", with_a_sequence()).c_str(), u.attrs(options), &made);
 }
 
-TEST(errors, files) {
+TEST(errors, files_that_hold_no_graph) {
   expect_told({
       {"opens a file that is not there",
        RLX_E_NOT_FOUND,
@@ -58,6 +58,15 @@ TEST(errors, files) {
        RLX_E_NOT_FOUND,
        {"'pickle'", "onnx, safetensors, gguf, rlx"},
        [](User& u) { return u.import("pickle", "GGUF"); }},
+      {"asks for nothing",
+       RLX_E_INVALID_ARGUMENT,
+       {"graph", "weights"},
+       [](User& u) { return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, nullptr, nullptr, nullptr); }},
+  });
+}
+
+TEST(errors, values_that_an_import_option_cannot_have) {
+  expect_told({
       {"gives an unknown option",
        RLX_E_OPTION,
        {"'opset'"},
@@ -108,6 +117,11 @@ TEST(errors, files) {
          return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, u.attrs("sequence.s=100000000"), &graph,
                                   nullptr);
        }},
+  });
+}
+
+TEST(errors, import_options_that_do_not_fit_the_file) {
+  expect_told({
       {"gives an input that is not there a rank",
        RLX_E_OPTION,
        {"'rank.tokens'", "no input 'tokens'", "did you mean 'token'"},
@@ -136,6 +150,11 @@ TEST(errors, files) {
        RLX_E_OPTION,
        {"'dims.batches'", "no size 'batches'", "did you mean 'batch'"},
        [](User& u) { return with_options(u, "sequence.s=1 rank.s=1 dims.batches=2"); }},
+  });
+}
+
+TEST(errors, options_of_an_opened_model_that_are_misspelt) {
+  expect_told({
       {"opens a model with an import option that is misspelt",
        RLX_E_OPTION,
        {"unknown option 'ranks.token'", "did you mean 'rank.token'"},
@@ -148,10 +167,6 @@ TEST(errors, files) {
        RLX_E_OPTION,
        {"unknown option 'dim.batch'", "did you mean 'dims.batch'"},
        [](User& u) { return opened_with(u, "dim.batch=2"); }},
-      {"asks for nothing",
-       RLX_E_INVALID_ARGUMENT,
-       {"graph", "weights"},
-       [](User& u) { return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, nullptr, nullptr, nullptr); }},
   });
 }
 

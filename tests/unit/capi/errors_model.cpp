@@ -40,7 +40,7 @@ static rlx_status_t* ran(rlx_model_t* model, const char* device, const char* nam
   return status;
 }
 
-TEST(errors, models_and_plans) {
+TEST(errors, policies_that_a_model_refuses) {
   expect_told({
       {"gives a policy an unknown option",
        RLX_E_OPTION,
@@ -66,6 +66,17 @@ TEST(errors, models_and_plans) {
          u.small_graph();
          return rlx_model_create(u.graph, nullptr, u.attrs("cache.capacity=0"), &model);
        }},
+      {"a policy for a size outside of its range",
+       RLX_E_RANGE,
+       {"'n' = 9", "[1, 4]"},
+       [](User& u) {
+         return with_model(u, [&](rlx_model_t* model) { return rlx_model_set_policy(model, u.attrs("dims.n=9")); });
+       }},
+  });
+}
+
+TEST(errors, sizes_that_a_model_cannot_plan) {
+  expect_told({
       {"plans for a size that is not there",
        RLX_E_NOT_FOUND,
        {"size 'm'", "only n"},
@@ -86,12 +97,6 @@ TEST(errors, models_and_plans) {
            if (rlx_status_t* status = got(model, nullptr, "n", 3)) return status;
            return got(model, nullptr, "n", -1);
          });
-       }},
-      {"a policy for a size outside of its range",
-       RLX_E_RANGE,
-       {"'n' = 9", "[1, 4]"},
-       [](User& u) {
-         return with_model(u, [&](rlx_model_t* model) { return rlx_model_set_policy(model, u.attrs("dims.n=9")); });
        }},
       {"plans for two sizes of one name",
        RLX_E_INVALID_ARGUMENT,
@@ -117,7 +122,7 @@ TEST(errors, models_and_plans) {
   });
 }
 
-TEST(errors, runs_of_models) {
+TEST(errors, runs_that_a_model_refuses) {
   expect_told({
       {"runs on a device that is not there",
        RLX_E_UNAVAILABLE,
@@ -143,6 +148,30 @@ TEST(errors, runs_of_models) {
        [](User& u) {
          return with_model(u, [&](rlx_model_t* model) { return ran(model, nullptr, nullptr, u.tensor({5, 3})); });
        }},
+      {"asks where a run on a device that is not there goes",
+       RLX_E_UNAVAILABLE,
+       {"'gpu'", "cpu"},
+       [](User& u) {
+         return with_model(u, [](rlx_model_t* model) {
+           const rlx_device_t* device;
+           return rlx_model_resolve(model, "gpu", &device);
+         });
+       }},
+      {"times no runs",
+       RLX_E_INVALID_ARGUMENT,
+       {"at least one"},
+       [](User& u) {
+         return with_model(u, [&](rlx_model_t* model) {
+           rlx_tensor_t* x = u.tensor({1, 3});
+           rlx_blob_t* json;
+           return rlx_model_benchmark(model, nullptr, &x, 1, 0, &json);
+         });
+       }},
+  });
+}
+
+TEST(errors, params_policies_and_reports_that_a_model_refuses) {
+  expect_told({
       {"sets a param that is not there",
        RLX_E_NOT_FOUND,
        {"param 'v'"},
@@ -174,25 +203,6 @@ TEST(errors, runs_of_models) {
        {"'chian'"},
        [](User& u) {
          return with_model(u, [&](rlx_model_t* model) { return rlx_model_set_policy(model, u.attrs("chian=[cpu]")); });
-       }},
-      {"asks where a run on a device that is not there goes",
-       RLX_E_UNAVAILABLE,
-       {"'gpu'", "cpu"},
-       [](User& u) {
-         return with_model(u, [](rlx_model_t* model) {
-           const rlx_device_t* device;
-           return rlx_model_resolve(model, "gpu", &device);
-         });
-       }},
-      {"times no runs",
-       RLX_E_INVALID_ARGUMENT,
-       {"at least one"},
-       [](User& u) {
-         return with_model(u, [&](rlx_model_t* model) {
-           rlx_tensor_t* x = u.tensor({1, 3});
-           rlx_blob_t* json;
-           return rlx_model_benchmark(model, nullptr, &x, 1, 0, &json);
-         });
        }},
       {"asks for an unknown report",
        RLX_E_NOT_FOUND,

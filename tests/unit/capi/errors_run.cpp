@@ -4,11 +4,6 @@
 
 namespace rlx::errors {
 
-static rlx_status_t* compiled(User& u, const char* options) {
-  u.small_graph();
-  return u.compile(options);
-}
-
 TEST(errors, environments_and_devices) {
   expect_told({
       {"asks for a device that is not there",
@@ -49,7 +44,7 @@ TEST(errors, environments_and_devices) {
   });
 }
 
-TEST(errors, compiling) {
+TEST(errors, graphs_and_compile_options_that_cannot_be_compiled) {
   expect_told({
       {"compiles a graph that failed",
        RLX_E_NOT_FOUND,
@@ -61,23 +56,47 @@ TEST(errors, compiling) {
       {"misspells a compile option",
        RLX_E_OPTION,
        {"'mathh'", "did you mean 'math'"},
-       [](User& u) { return compiled(u, "mathh=fast"); }},
+       [](User& u) { return u.compile_small("mathh=fast"); }},
       {"gives an option an unknown value",
        RLX_E_OPTION,
        {"'math'", "strict|close|fast", "'loose'"},
-       [](User& u) { return compiled(u, "math=loose"); }},
+       [](User& u) { return u.compile_small("math=loose"); }},
       {"asks for no threads",
        RLX_E_OPTION,
        {"'threads'", "from 1", "not 0"},
-       [](User& u) { return compiled(u, "threads=0"); }},
+       [](User& u) { return u.compile_small("threads=0"); }},
       {"dispatches an unknown op",
        RLX_E_OPTION,
        {"'dispatch.exq'", "no op"},
-       [](User& u) { return compiled(u, "dispatch.exq=native"); }},
+       [](User& u) { return u.compile_small("dispatch.exq=native"); }},
+      {"allows too little memory",
+       RLX_E_NO_MEMORY,
+       {"bytes", "memory.limit", "10"},
+       [](User& u) { return u.compile_small("memory.limit=10 dispatch=reference"); }},
+      {"expects a rule that does not fire",
+       RLX_E_NOT_FOUND,
+       {"passes.expect", "'attention'"},
+       [](User& u) { return u.compile_small("passes.expect=attention"); }},
+      {"dumps into a folder that is not there",
+       RLX_E_NOT_FOUND,
+       {"/no/such"},
+       [](User& u) { return u.compile_small("dump=/no/such"); }},
+      {"asks for an unknown report",
+       RLX_E_NOT_FOUND,
+       {"'speed'", "dispatch"},
+       [](User& u) {
+         rlx_blob_t* json;
+         return rlx_compiled_report(u.program(), "speed", &json);
+       }},
+  });
+}
+
+TEST(errors, sizes_that_cannot_be_planned) {
+  expect_told({
       {"plans for a size that is not there",
        RLX_E_OPTION,
        {"'dims.m'", "no size 'm'", "only n"},
-       [](User& u) { return compiled(u, "dims.n=4 dims.m=4"); }},
+       [](User& u) { return u.compile_small("dims.n=4 dims.m=4"); }},
       {"leaves a size open",
        RLX_E_SHAPE,
        {"'n'", "dims.n", "maximum"},
@@ -88,27 +107,16 @@ TEST(errors, compiling) {
       {"plans above the declared maximum",
        RLX_E_RANGE,
        {"'n' = 9", "[1, 4]"},
-       [](User& u) { return compiled(u, "dims.n=9"); }},
+       [](User& u) { return u.compile_small("dims.n=9"); }},
       {"plans below the declared minimum",
        RLX_E_RANGE,
        {"'n' = 0", "[1, 4]"},
-       [](User& u) { return compiled(u, "dims.n=0"); }},
-      {"plans for a size that the graph lacks",
-       RLX_E_OPTION,
-       {"dims.m"},
-       [](User& u) { return compiled(u, "dims.m=2"); }},
-      {"allows too little memory",
-       RLX_E_NO_MEMORY,
-       {"bytes", "memory.limit", "10"},
-       [](User& u) { return compiled(u, "memory.limit=10 dispatch=reference"); }},
-      {"expects a rule that does not fire",
-       RLX_E_NOT_FOUND,
-       {"passes.expect", "'attention'"},
-       [](User& u) { return compiled(u, "passes.expect=attention"); }},
-      {"dumps into a folder that is not there",
-       RLX_E_NOT_FOUND,
-       {"/no/such"},
-       [](User& u) { return compiled(u, "dump=/no/such"); }},
+       [](User& u) { return u.compile_small("dims.n=0"); }},
+  });
+}
+
+TEST(errors, weights_that_do_not_fit_the_graph) {
+  expect_told({
       {"gives weights of another shape",
        RLX_E_SHAPE,
        {"param 'w'", "f32[3]", "f32[4]"},
@@ -132,6 +140,11 @@ TEST(errors, compiling) {
          rlx_tensor_t* tensor;
          return rlx_weights_get(u.weights({}), "v", &tensor);
        }},
+  });
+}
+
+TEST(errors, handles_of_another_environment) {
+  expect_told({
       {"brings the weights of another environment",
        RLX_E_INVALID_ARGUMENT,
        {"weights", "another environment"},
@@ -157,17 +170,10 @@ TEST(errors, compiling) {
          User other;
          return rlx_tensor_copy(u.tensor({2}), 0, other.tensor({2}), 0, 8);
        }},
-      {"asks for an unknown report",
-       RLX_E_NOT_FOUND,
-       {"'speed'", "dispatch"},
-       [](User& u) {
-         rlx_blob_t* json;
-         return rlx_compiled_report(u.program(), "speed", &json);
-       }},
   });
 }
 
-TEST(errors, params) {
+TEST(errors, params_that_do_not_fit_or_are_not_set) {
   expect_told({
       {"sets a param that is not there",
        RLX_E_NOT_FOUND,
@@ -208,7 +214,7 @@ TEST(errors, params) {
   });
 }
 
-TEST(errors, running) {
+TEST(errors, names_and_numbers_of_slots_of_a_run) {
   expect_told({
       {"leaves an input out", RLX_E_INVALID_ARGUMENT, {"input 'x'", "missing"}, [](User& u) { return u.run({}); }},
       {"gives an input too much",
@@ -242,6 +248,11 @@ TEST(errors, running) {
          return u.run({u.tensor({1, 3})}, {}, 2);
        }},
       {"passes NULL for an input", RLX_E_INVALID_ARGUMENT, {"in[0] is NULL"}, [](User& u) { return u.run({nullptr}); }},
+  });
+}
+
+TEST(errors, types_and_sizes_of_inputs_of_a_run) {
+  expect_told({
       {"gives an input of another dtype",
        RLX_E_DTYPE,
        {"input 'x'", "is f32", "not f64"},
@@ -333,15 +344,8 @@ TEST(errors, what_inputs_say_about_sizes_and_values) {
   });
 }
 
-TEST(errors, contexts) {
+TEST(errors, tensors_that_a_context_cannot_bind) {
   expect_told({
-      {"gives an unknown option",
-       RLX_E_OPTION,
-       {"'profile'"},
-       [](User& u) {
-         rlx_exec_t* exec;
-         return rlx_exec_create(u.program(), u.attrs("profile=1"), &exec);
-       }},
       {"binds a slot that is not there",
        RLX_E_RANGE,
        {"input slot 3", "has 1"},
@@ -386,6 +390,18 @@ TEST(errors, contexts) {
          rlx_exec_t* exec = u.exec();
          if (rlx_status_t* status = rlx_exec_bind(exec, RLX_OUTPUT, 0, u.tensor({2, 3}))) return status;
          return rlx_exec_run(exec);
+       }},
+  });
+}
+
+TEST(errors, options_sizes_and_links_that_a_context_refuses) {
+  expect_told({
+      {"gives an unknown option",
+       RLX_E_OPTION,
+       {"'profile'"},
+       [](User& u) {
+         rlx_exec_t* exec;
+         return rlx_exec_create(u.program(), u.attrs("profile=1"), &exec);
        }},
       {"sets a size that is not there",
        RLX_E_NOT_FOUND,

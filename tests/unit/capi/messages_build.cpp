@@ -64,7 +64,7 @@ TEST(messages, sum_is_an_op) {
   EXPECT_GE(rlx_feature("op.sum"), 1);
 }
 
-TEST(messages, dtypes) {
+TEST(messages, dtypes_that_an_op_does_not_take) {
   expect_told(std::vector<Told>{
       {"takes e to the power of integers",
        RLX_E_DTYPE,
@@ -86,6 +86,17 @@ TEST(messages, dtypes) {
        {"'index_dtype' may not be f32 (takes i32 or i64)"},
        {"takes X"},
        [](User& u) { return misnamed(u, "arg_max index_dtype=f32"); }},
+      {"reduces floats by any",
+       RLX_E_DTYPE,
+       {"any", nullptr, "bool", "f32"},
+       {"any: ", "may not be f32 (takes bool)"},
+       {},
+       [](User& u) { return reduced(u, "any"); }},
+  });
+}
+
+TEST(messages, numbers_that_are_no_dtype) {
+  expect_told(std::vector<Told>{
       {"gives a number that is not a dtype",
        RLX_E_DTYPE,
        {nullptr, "x", nullptr, "99"},
@@ -113,12 +124,6 @@ TEST(messages, dtypes) {
          rlx_graph_cast(u.graph, u.input("x", {2}), 99);
          return kept(u);
        }},
-      {"reduces floats by any",
-       RLX_E_DTYPE,
-       {"any", nullptr, "bool", "f32"},
-       {"any: ", "may not be f32 (takes bool)"},
-       {},
-       [](User& u) { return reduced(u, "any"); }},
   });
 }
 
@@ -226,7 +231,7 @@ TEST(messages, calls_for_ops_of_one_and_of_two_inputs) {
   });
 }
 
-TEST(messages, sizes_of_inputs_and_tensors) {
+TEST(messages, sizes_that_an_input_cannot_have) {
   expect_told(std::vector<Told>{
       {"leaves a size open by -1",
        RLX_E_SHAPE,
@@ -268,6 +273,11 @@ TEST(messages, sizes_of_inputs_and_tensors) {
          rlx_graph_constant(u.graph, RLX_F32, &two, 1, &one, 4);
          return kept(u);
        }},
+  });
+}
+
+TEST(messages, sizes_that_a_tensor_cannot_have) {
+  expect_told(std::vector<Told>{
       {"makes a tensor of a negative size",
        RLX_E_SHAPE,
        {nullptr, nullptr, "0 or more", "-1"},
@@ -452,15 +462,6 @@ TEST(messages, one_of_a_hundred_products_is_found) {
          hundred_products(u, 73);
          return kept(u);
        }},
-      {"misspells an attribute in a scope",
-       RLX_E_OPTION,
-       {"softmax", "axs", nullptr, nullptr},
-       {"softmax 'layer.1/softmax': ", "'axs'"},
-       {},
-       [](User& u) {
-         rlx_graph_push_name(u.graph, "layer.1");
-         return misnamed(u, "softmax axs=0");
-       }},
       {"plans a hundred products above the limit",
        RLX_E_NO_MEMORY,
        {nullptr, "memory.limit", nullptr, nullptr},
@@ -470,6 +471,20 @@ TEST(messages, one_of_a_hundred_products_is_found) {
          rlx_graph_output(u.graph, "y", hundred_products(u, -1));
          rlx_compiled_t* made;
          return rlx_compile(u.graph, nullptr, nullptr, u.attrs("memory.limit=1"), &made);
+       }},
+  });
+}
+
+TEST(messages, an_op_in_a_scope_is_named) {
+  expect_told(std::vector<Told>{
+      {"misspells an attribute in a scope",
+       RLX_E_OPTION,
+       {"softmax", "axs", nullptr, nullptr},
+       {"softmax 'layer.1/softmax': ", "'axs'"},
+       {},
+       [](User& u) {
+         rlx_graph_push_name(u.graph, "layer.1");
+         return misnamed(u, "softmax axs=0");
        }},
       {"runs with sizes that one of its ops refuses",
        RLX_E_SHAPE,
@@ -488,6 +503,11 @@ TEST(messages, one_of_a_hundred_products_is_found) {
          rlx_compiled_release(program);
          return status;
        }},
+  });
+}
+
+TEST(messages, scopes_that_cannot_be_pushed_or_popped) {
+  expect_told(std::vector<Told>{
       {"pops a name too many",
        RLX_E_STATE,
        {nullptr, nullptr, nullptr, nullptr},

@@ -4,25 +4,52 @@
 
 namespace rlx::errors {
 
-static rlx_status_t* compiled(User& u, const char* options) {
-  u.small_graph();
-  return u.compile(options);
+TEST(messages, compile_options_that_are_near_another_or_none) {
+  expect_told(std::vector<Told>{
+      {"gives an option that is near no other",
+       RLX_E_OPTION,
+       {nullptr, "warp.speed", nullptr, nullptr},
+       {"unknown compile option 'warp.speed'", "rlx_schema lists them: \"options.compile\""},
+       {"did you mean"},
+       [](User& u) { return u.compile_small("warp.speed=9"); }},
+      {"misspells a pass to skip",
+       RLX_E_OPTION,
+       {nullptr, "fusse", nullptr, nullptr},
+       {"passes.skip", "'fusse'", "did you mean 'fuse'"},
+       {},
+       [](User& u) { return u.compile_small("passes.skip=[fusse]"); }},
+      {"skips an unknown pass",
+       RLX_E_OPTION,
+       {nullptr, "warp", nullptr, nullptr},
+       {"passes.skip", "'warp'", "canonicalize"},
+       {},
+       [](User& u) { return u.compile_small("passes.skip=[warp]"); }},
+      {"misspells an option of an import",
+       RLX_E_OPTION,
+       {nullptr, "param.min", nullptr, nullptr},
+       {"'param.min'", "did you mean 'params.min'"},
+       {},
+       [](User& u) {
+         rlx_graph_t* graph;
+         return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, u.attrs("param.min=1"), &graph, nullptr);
+       }},
+  });
 }
 
-TEST(messages, options) {
+TEST(messages, sizes_that_are_not_given_or_not_there) {
   expect_told(std::vector<Told>{
       {"gives all sizes at once",
        RLX_E_OPTION,
        {nullptr, "dims", nullptr, nullptr},
        {"sizes are options dims.<symbol>, as dims.batch=4"},
        {"did you mean"},
-       [](User& u) { return compiled(u, "dims=4"); }},
+       [](User& u) { return u.compile_small("dims=4"); }},
       {"gives a size under its name",
        RLX_E_OPTION,
        {nullptr, "batch", nullptr, nullptr},
        {"'batch'", "sizes are options dims.<symbol>, as dims.batch=4"},
        {"math"},
-       [](User& u) { return compiled(u, "batch=4"); }},
+       [](User& u) { return u.compile_small("batch=4"); }},
       {"leaves sizes open",
        RLX_E_SHAPE,
        {nullptr, "n", "dims.n=512", nullptr},
@@ -41,30 +68,12 @@ TEST(messages, options) {
          u.small_graph(false);
          return u.compile("dims.n=4611686018427387904");
        }},
-      {"gives an option that is near no other",
-       RLX_E_OPTION,
-       {nullptr, "warp.speed", nullptr, nullptr},
-       {"unknown compile option 'warp.speed'", "rlx_schema lists them: \"options.compile\""},
-       {"did you mean"},
-       [](User& u) { return compiled(u, "warp.speed=9"); }},
       {"plans for a size that is not there",
        RLX_E_OPTION,
        {nullptr, "m", "n", nullptr},
        {"'dims.m': there is no size 'm', only n"},
        {},
-       [](User& u) { return compiled(u, "dims.m=9"); }},
-      {"misspells a pass to skip",
-       RLX_E_OPTION,
-       {nullptr, "fusse", nullptr, nullptr},
-       {"passes.skip", "'fusse'", "did you mean 'fuse'"},
-       {},
-       [](User& u) { return compiled(u, "passes.skip=[fusse]"); }},
-      {"skips an unknown pass",
-       RLX_E_OPTION,
-       {nullptr, "warp", nullptr, nullptr},
-       {"passes.skip", "'warp'", "canonicalize"},
-       {},
-       [](User& u) { return compiled(u, "passes.skip=[warp]"); }},
+       [](User& u) { return u.compile_small("dims.m=9"); }},
       {"runs a model whose inputs leave sizes open",
        RLX_E_SHAPE,
        {nullptr, "b", "b, c", nullptr},
@@ -83,6 +92,11 @@ TEST(messages, options) {
          rlx_model_release(model);
          return status;
        }},
+  });
+}
+
+TEST(messages, a_graph_without_outputs) {
+  expect_told(std::vector<Told>{
       {"compiles without an output",
        RLX_E_INVALID_ARGUMENT,
        {nullptr, "mistake", "1 output or more", "0"},
@@ -102,22 +116,13 @@ TEST(messages, options) {
          rlx_model_t* model;
          return rlx_model_create(u.graph, nullptr, nullptr, &model);
        }},
-      {"misspells an option of an import",
-       RLX_E_OPTION,
-       {nullptr, "param.min", nullptr, nullptr},
-       {"'param.min'", "did you mean 'params.min'"},
-       {},
-       [](User& u) {
-         rlx_graph_t* graph;
-         return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, u.attrs("param.min=1"), &graph, nullptr);
-       }},
   });
 }
 
-// Two lines, of which the second names what is largest; the report is a report.
-TEST(messages, memory_limit) {
+// Two lines, of which the second names what is largest; no report in JSON.
+TEST(messages, a_plan_above_the_memory_limit_says_what_is_largest) {
   User u;
-  rlx_status_t* status = compiled(u, "memory.limit=10 dispatch=reference");
+  rlx_status_t* status = u.compile_small("memory.limit=10 dispatch=reference");
   std::string message = rlx_status_message(status);
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;
   for (const char* part : {"the plan needs ", "memory.limit is 10", "the largest: ", " bytes"})
@@ -155,7 +160,7 @@ static rlx_status_t* ran_on(User& u, const char* policy, const char* device, std
   return status;
 }
 
-TEST(messages, devices_and_policies) {
+TEST(messages, devices_that_are_not_there) {
   expect_told(std::vector<Told>{
       {"asks for a device without a name",
        RLX_E_UNAVAILABLE,
@@ -178,6 +183,41 @@ TEST(messages, devices_and_policies) {
        {"no device ''"},
        {},
        [](User& u) { return ran_on(u, "", ",gpu"); }},
+      {"misspells a device of a chain",
+       RLX_E_OPTION,
+       {nullptr, "chain", nullptr, nullptr},
+       {"'chain'", "no device 'cqu'", "cpu, reference, null"},
+       {},
+       [](User& u) { return refused(u, "chain=[cqu,cpu]"); }},
+      {"misspells a device to deny",
+       RLX_E_OPTION,
+       {nullptr, "deny", nullptr, nullptr},
+       {"'deny'", "'gpuu'"},
+       {},
+       [](User& u) { return refused(u, "deny=[gpuu]"); }},
+      {"misspells a device to allow",
+       RLX_E_OPTION,
+       {nullptr, "allow", nullptr, nullptr},
+       {"'allow'", "'gpuu'"},
+       {},
+       [](User& u) { return refused(u, "allow=[gpuu]"); }},
+      {"denies all that a policy takes by itself",
+       RLX_E_UNAVAILABLE,
+       {nullptr, nullptr, nullptr, nullptr},
+       {"the policy leaves no device", "reference, null must be named"},
+       {"does not allow"},
+       [](User& u) { return ran_on(u, "deny=[cpu]", nullptr); }},
+      {"denies what a policy allows",
+       RLX_E_UNAVAILABLE,
+       {nullptr, nullptr, nullptr, nullptr},
+       {"'allow' and 'deny' of the policy leave no device"},
+       {"must be named"},
+       [](User& u) { return ran_on(u, "allow=[reference] deny=[reference]", nullptr); }},
+  });
+}
+
+TEST(messages, policies_that_do_not_fit_the_model) {
+  expect_told(std::vector<Told>{
       {"gives no bucket",
        RLX_E_OPTION,
        {nullptr, "buckets.n", "sizes, or pow2", "[]"},
@@ -208,43 +248,16 @@ TEST(messages, devices_and_policies) {
        {"buckets.m", "no size 'm', only n"},
        {},
        [](User& u) { return refused(u, "buckets.m=[1,2]"); }},
-      {"misspells a device of a chain",
-       RLX_E_OPTION,
-       {nullptr, "chain", nullptr, nullptr},
-       {"'chain'", "no device 'cqu'", "cpu, reference, null"},
-       {},
-       [](User& u) { return refused(u, "chain=[cqu,cpu]"); }},
-      {"misspells a device to deny",
-       RLX_E_OPTION,
-       {nullptr, "deny", nullptr, nullptr},
-       {"'deny'", "'gpuu'"},
-       {},
-       [](User& u) { return refused(u, "deny=[gpuu]"); }},
-      {"misspells a device to allow",
-       RLX_E_OPTION,
-       {nullptr, "allow", nullptr, nullptr},
-       {"'allow'", "'gpuu'"},
-       {},
-       [](User& u) { return refused(u, "allow=[gpuu]"); }},
       {"misspells a pass in a policy",
        RLX_E_OPTION,
        {nullptr, "fusse", nullptr, nullptr},
        {"passes.skip", "did you mean 'fuse'"},
        {},
        [](User& u) { return refused(u, "passes.skip=[fusse]"); }},
-      {"denies all that a policy takes by itself",
-       RLX_E_UNAVAILABLE,
-       {nullptr, nullptr, nullptr, nullptr},
-       {"the policy leaves no device", "reference, null must be named"},
-       {"does not allow"},
-       [](User& u) { return ran_on(u, "deny=[cpu]", nullptr); }},
-      {"denies what a policy allows",
-       RLX_E_UNAVAILABLE,
-       {nullptr, nullptr, nullptr, nullptr},
-       {"'allow' and 'deny' of the policy leave no device"},
-       {"must be named"},
-       [](User& u) { return ran_on(u, "allow=[reference] deny=[reference]", nullptr); }},
   });
+}
+
+TEST(messages, a_policy_picks_among_the_devices_that_it_leaves) {
   User u, v;
   std::string name;
   rlx_status_t* status = ran_on(u, "allow=[reference]", nullptr, &name);
@@ -262,7 +275,7 @@ struct Calls {
   rlx_compiled_t* program = nullptr;
 };
 
-// z = x[n] + exp(y[m]) over two sizes that nothing else gives.
+// a = exp(x[n]), b = -y[m]: two sizes that nothing else gives.
 static Calls two_inputs(User& u) {
   rlx_value_t x = u.input("x", {rlx_graph_dim(u.graph, "n", 0, 0)}),
               y = u.input("y", {rlx_graph_dim(u.graph, "m", 0, 0)});
@@ -314,10 +327,9 @@ TEST(messages, inputs_of_models_and_programs) {
   rlx_compiled_release(calls.program);
 }
 
-// ---- params ----
+// ---- slots, reports and keys ----
 
-// What is asked for by an unknown word or number.
-TEST(messages, slots_reports_and_keys) {
+TEST(messages, slots_that_cannot_be_bound_or_linked) {
   expect_told(std::vector<Told>{
       {"binds a slot that is not there",
        RLX_E_RANGE,
@@ -359,6 +371,11 @@ TEST(messages, slots_reports_and_keys) {
          if (rlx_status_t* status = rlx_exec_run(exec)) return status;
          return rlx_exec_run(exec);
        }},
+  });
+}
+
+TEST(messages, reports_names_and_handles_that_are_not_there) {
+  expect_told(std::vector<Told>{
       {"asks a context for another report",
        RLX_E_NOT_FOUND,
        {nullptr, "memory", nullptr, nullptr},
@@ -432,7 +449,9 @@ TEST(messages, slots_reports_and_keys) {
   });
 }
 
-TEST(messages, params) {
+// ---- params ----
+
+TEST(messages, params_that_are_not_set_or_not_there) {
   expect_told(std::vector<Told>{
       {"runs without a param",
        RLX_E_STATE,

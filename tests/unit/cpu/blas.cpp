@@ -55,32 +55,31 @@ struct blas : testing::Test {
     if constexpr (kIsComplex<T>) return how == Transpose::kConjugate ? std::conj(x) : x;
     return x;
   }
+  void check(int64_t m, int64_t n, int64_t k, Transpose ta, Transpose tb) {
+    int64_t lda = (ta == Transpose::kNone ? k : m) + 3, ldb = (tb == Transpose::kNone ? n : k) + 2, ldc = n + 1;
+    auto a = numbers(lda * std::max(m, k)), b = numbers(ldb * std::max(n, k));
+    auto c = numbers(ldc * m), expected = c;
+    T alpha = number(), beta = number();
+    for (int64_t i = 0; i < m; i++) {
+      for (int64_t j = 0; j < n; j++) {
+        T sum{};
+        for (int64_t p = 0; p < k; p++) sum += at(a, i, p, lda, ta) * at(b, p, j, ldb, tb);
+        expected[i * ldc + j] = alpha * sum + beta * c[i * ldc + j];
+      }
+    }
+    Gemm shape{m, n, k, lda, ldb, ldc, ta, tb};
+    ASSERT_TRUE(gemm(shape, alpha, a.data(), b.data(), beta, c.data()).ok());
+    EXPECT_EQ(c, expected) << m << 'x' << n << 'x' << k;
+  }
 };
 using Types = testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(blas, Types);
 
 TYPED_TEST(blas, every_form_equals_the_sum_of_products) {
-  using T = TypeParam;
   constexpr Transpose kForms[] = {Transpose::kNone, Transpose::kTranspose, Transpose::kConjugate};
   for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {1, 17, 33}, {19, 1, 5}, {37, 41, 43}, {5, 6, 0}}) {
-    for (Transpose ta : kForms) {
-      for (Transpose tb : kForms) {
-        int64_t lda = (ta == Transpose::kNone ? k : m) + 3, ldb = (tb == Transpose::kNone ? n : k) + 2, ldc = n + 1;
-        auto a = this->numbers(lda * std::max(m, k)), b = this->numbers(ldb * std::max(n, k));
-        auto c = this->numbers(ldc * m), expected = c;
-        T alpha = this->number(), beta = this->number();
-        for (int64_t i = 0; i < m; i++) {
-          for (int64_t j = 0; j < n; j++) {
-            T sum{};
-            for (int64_t p = 0; p < k; p++) sum += this->at(a, i, p, lda, ta) * this->at(b, p, j, ldb, tb);
-            expected[i * ldc + j] = alpha * sum + beta * c[i * ldc + j];
-          }
-        }
-        Gemm shape{m, n, k, lda, ldb, ldc, ta, tb};
-        ASSERT_TRUE(gemm(shape, alpha, a.data(), b.data(), beta, c.data()).ok());
-        EXPECT_EQ(c, expected) << m << 'x' << n << 'x' << k;
-      }
-    }
+    for (Transpose ta : kForms)
+      for (Transpose tb : kForms) this->check(m, n, k, ta, tb);
   }
 }
 

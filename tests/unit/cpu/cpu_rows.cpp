@@ -438,7 +438,7 @@ TEST(cpu_rows, weighted_sums_along_every_axis) {
     }
 }
 
-TEST(cpu_rows, suppressed_boxes) {
+TEST(cpu_rows, suppressed_boxes_equal_the_reference) {
   Graph graph;
   ASSERT_TRUE(graph.declare_symbol("n", {0, 40}).ok());
   Builder b(graph);

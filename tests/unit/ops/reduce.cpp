@@ -108,7 +108,7 @@ static NamedAttrs along(std::vector<int64_t> axes, bool keep_dims = false) {
   return {{"axes", std::move(axes)}, {"keep_dims", int64_t{keep_dims}}};
 }
 
-TEST(reduce, composites) {
+TEST(reduce, composites_equal_their_formulas) {
   Tensor x = f64s({2, 3}, {1, -2, 3, 0, 0, 0});
   expect_op(Op::kReduceL1, {x}, along({1}), f64s({2}, {6, 0}));
   expect_op(Op::kReduceL2, {x}, along({1}), f64s({2}, {std::sqrt(14.0), 0}));

@@ -75,7 +75,7 @@ TEST(test_table, rows_are_parsed_printed_and_verified) {
   EXPECT_TRUE(verify(*graph).ok());
 }
 
-TEST(test_table, rows_run) {
+TEST(test_table, rows_are_evaluated) {
   auto graph = parse(kText, test_table());
   ASSERT_TRUE(graph.ok());
   Tensor x = *Tensor::create(DType::kF32, std::array<int64_t, 2>{2, 2});

@@ -371,67 +371,67 @@ TEST(control, more_bytes_than_there_are_fail_the_run) {
     EXPECT_FALSE((*program)->run({}, std::array{noise({size}), noise({size})}, {}, 1).ok()) << size;
 }
 
-TEST(control, an_index_out_of_range_in_a_branch_is_an_error_where_it_is_taken) {
-  auto branch = [](bool gathers) {
-    auto graph = std::make_shared<Graph>();
-    Builder b(*graph);
-    Expr x = input(b, "x", {2});
-    if (gathers) {
-      Expr table = b.wrap(*graph->add_param("table", DType::kF32, {2}));
-      x = x + gather(table, b.wrap(*graph->add_param("index", DType::kI64, {2})), 0);
+// y = x + table[index] where both of `outer` and `inner` hold, else x.
+static constexpr const char* kNestedBranches = R"(graph {
+  inner = input bool[]
+  x = input f32[2]
+  outer = input bool[]
+  y = if(outer, inner, x) then=graph {
+    inner = input bool[]
+    x = input f32[2]
+    y = if(inner, x) then=graph {
+      x = input f32[2]
+      table = param f32[2]
+      index = param i64[2]
+      picked = gather(table, index) axis=0
+      y = add(x, picked)
+      output y
+    } else=graph {
+      x = input f32[2]
+      output x
     }
-    output(b, "y", x);
-    return std::shared_ptr<const Graph>(graph);
-  };
-  auto outer = std::make_shared<Graph>();
-  {
-    Builder b(*outer);
-    Expr pred = b.wrap(*outer->add_input("pred", DType::kBool, {}));
-    output(b, "y", b.ops(Op::kIf, {pred, input(b, "x", {2})}, {{"then", branch(true)}, {"else", branch(false)}})[0]);
+    output y
+  } else=graph {
+    inner = input bool[]
+    x = input f32[2]
+    output x
   }
-  Graph graph;
-  Builder b(graph);
-  Expr pred = b.wrap(*graph.add_input("pred", DType::kBool, {})), x = input(b, "x", {2});
-  std::shared_ptr<const Graph> nested = outer;
-  auto identity = std::make_shared<Graph>();
-  {
-    Builder inner(*identity);
-    (void)*identity->add_input("pred", DType::kBool, {});
-    output(inner, "y", input(inner, "x", {2}));
-  }
-  Expr never = b.wrap(*graph.add_input("outer", DType::kBool, {}));
-  output(b, "y",
-         b.ops(Op::kIf, std::array{never, pred, x},
-               {{"then", nested}, {"else", std::shared_ptr<const Graph>(identity)}})[0]);
-  auto indices = [](int64_t first) {
-    Tensor tensor = *Tensor::create(DType::kI64, std::array<int64_t, 1>{2});
-    tensor.as<int64_t>()[0] = first, tensor.as<int64_t>()[1] = 0;
-    return tensor;
-  };
+  output y
+})";
+
+static Tensor first_and_zero(int64_t first) {
+  Tensor tensor = *Tensor::create(DType::kI64, std::array<int64_t, 1>{2});
+  tensor.as<int64_t>()[0] = first, tensor.as<int64_t>()[1] = 0;
+  return tensor;
+}
+
+TEST(control, an_index_out_of_range_in_a_branch_is_an_error_where_it_is_taken) {
+  auto graph = parse(kNestedBranches);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
   Tensor values = noise({2});
   for (const char* device : {"cpu", "reference"}) {
     auto env = env_with(1);
     auto weights = std::make_shared<Weights>();
     ASSERT_TRUE(weights->put("table", noise({2}, 4)).ok());
-    ASSERT_TRUE(weights->put("index", indices(2)).ok());
-    auto program = Program::compile(env, graph, weights, *env->find_device(device), {});
+    ASSERT_TRUE(weights->put("index", first_and_zero(2)).ok());
+    auto program = Program::compile(env, *graph, weights, *env->find_device(device), {});
     ASSERT_TRUE(program.ok()) << program.status().message();
     auto run = [&](bool enters, bool takes) {
       return (*program)->run({}, std::array{truth(takes), values, truth(enters)}, {}, 1);
     };
     for (int64_t first : {2, 3}) {
-      ASSERT_TRUE((*program)->set_param("index", indices(first)).ok());
+      ASSERT_TRUE((*program)->set_param("index", first_and_zero(first)).ok());
       for (bool enters : {false, true}) EXPECT_TRUE(run(enters, false).ok()) << device;
       EXPECT_TRUE(run(false, true).ok()) << device;
       Status status = run(true, true).status();
       EXPECT_EQ(status.code(), Code::kRange) << device;
       EXPECT_NE(status.message().find("index " + std::to_string(first)), std::string::npos) << status.message();
     }
-    ASSERT_TRUE((*program)->set_param("index", indices(1)).ok());
+    ASSERT_TRUE((*program)->set_param("index", first_and_zero(1)).ok());
     auto got = run(true, true);
     ASSERT_TRUE(got.ok()) << got.status().message();
     EXPECT_EQ((*got)[0].as<float>()[0], values.as<float>()[0] + noise({2}, 4).as<float>()[1]);
-    ASSERT_TRUE((*program)->set_param("index", indices(2)).ok());
+    ASSERT_TRUE((*program)->set_param("index", first_and_zero(2)).ok());
     EXPECT_FALSE(run(true, true).ok()) << device;
   }
 }

@@ -134,7 +134,7 @@ static std::vector<Tensor> run_on(const std::shared_ptr<Env>& env, const char* d
 }
 
 // A count that the data decides, read by the device and by the host.
-TEST(fallback, finds_sizes) {
+TEST(fallback, a_size_found_on_one_side_is_known_on_the_other) {
   Graph graph;
   Builder b(graph);
   Expr x = input(b, "x", {20});
