@@ -260,7 +260,7 @@ TEST(errors, running) {
        }},
       {"runs above the plan",
        RLX_E_RANGE,
-       {"'n' = 5", "planned 4"},
+       {"'n' = 5", "largest 4"},
        [](User& u) {
          return u.run({u.tensor({5, 3})});
        }},
@@ -393,7 +393,7 @@ TEST(errors, contexts) {
        [](User& u) { return rlx_exec_set_dim(u.exec(), "m", 1); }},
       {"sets a size above the plan",
        RLX_E_RANGE,
-       {"'n' = 5", "planned 4"},
+       {"'n' = 5", "largest 4"},
        [](User& u) { return rlx_exec_set_dim(u.exec(), "n", 5); }},
       {"links what does not match",
        RLX_E_RANGE,

@@ -554,10 +554,35 @@ TEST(messages, memory_of_slots) {
       {"binds more rows than are planned",
        RLX_E_RANGE,
        {nullptr, "n", "at most 4", "5"},
-       {"the size 'n' = 5 is above the planned 4"},
+       {"the size 'n' = 5 is above the largest 4"},
        {},
        [](User& u) {
          return run_with(u, RLX_INPUT, 0, {5, 3}, -1);
+       }},
+      {"binds more rows than the option plans for",
+       RLX_E_RANGE,
+       {nullptr, "n", "at most 4", "5"},
+       {"the size 'n' = 5 is above the planned 4: the option dims.n plans for more"},
+       {},
+       [](User& u) {
+         u.small_graph(false);
+         rlx_compiled_t* program = nullptr;
+         if (auto* status = rlx_compile(u.graph, nullptr, nullptr, u.attrs("dims.n=4"), &program)) return status;
+         rlx_exec_t* exec = nullptr;
+         rlx_status_t* status = rlx_exec_create(program, nullptr, &exec);
+         if (!status) status = rlx_exec_set_dim(exec, "n", 5);
+         rlx_exec_release(exec);
+         rlx_compiled_release(program);
+         return status;
+       }},
+      {"reads more bytes than there are",
+       RLX_E_RANGE,
+       {nullptr, nullptr, "1", "1 + 1"},
+       {"read: 1 byte at offset 1 of a tensor of 1 byte"},
+       {},
+       [](User& u) {
+         char byte = 0;
+         return rlx_tensor_read(u.tensor({1}, RLX_U8), 1, &byte, 1);
        }},
       {"sets a size below the smallest",
        RLX_E_RANGE,
