@@ -212,6 +212,19 @@ static rlx_status_t *submit_runs(struct handles *h) {
   return status;
 }
 
+/* A weight is there, with its name, or it is not. */
+static rlx_status_t *put_weight(struct handles *h) {
+  rlx_weights_t *weights = NULL;
+  rlx_status_t *status = rlx_weights_create(h->env, &weights);
+  TRY(rlx_weights_put(weights, h->param, h->w));
+  if (rlx_weights_count(weights) != (size_t)(status == NULL)) {
+    rlx_status_release(status);
+    status = rlx_status_create(RLX_E_INTERNAL, "a put that failed has left a name");
+  }
+  rlx_weights_release(weights);
+  return status;
+}
+
 /* Runs that were aborted leave the context as it was, even if there is no memory to take note of them. */
 static rlx_status_t *run_after_failures(struct handles *h) {
   rlx_fence_t *gate = NULL, *done[2] = {NULL, NULL};
@@ -235,6 +248,7 @@ static const struct {
               {"rlx_model_run", run_model},
               {"a model's first run", run_new_model},
               {"set_param", set_params},
+              {"rlx_weights_put", put_weight},
               {"rlx_exec_run", run_exec},
               {"rlx_exec_link", link_slots},
               {"rlx_exec_submit", submit_runs},

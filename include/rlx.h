@@ -285,7 +285,8 @@ RLX_MUST rlx_status_t *rlx_env_create(const rlx_attrs_t *options, const rlx_host
 RLX_API rlx_env_t *rlx_env_retain(rlx_env_t *env);
 
 /* Gives one reference back. The last release, of the environment or of anything made in it, waits for the runs in
- * flight and joins every thread that the library made. Does nothing for NULL. */
+ * flight and joins every thread that the library made; in a callback of such a run it does not wait, and the run goes
+ * on. Does nothing for NULL. */
 RLX_API void rlx_env_release(rlx_env_t *env);
 
 /* The number of devices. It stays as it is while the environment lives. */

@@ -50,7 +50,9 @@ std::string detail::format_all(std::string_view pattern, std::initializer_list<F
 }
 
 std::string plural(size_t count, std::string_view noun) {
-  return format("{} {}{}", count, noun, count == 1 ? "" : "s");
+  if (count == 1) return format("1 {}", noun);
+  bool is_axis = noun.ends_with("is");
+  return format("{} {}{}", count, noun.substr(0, noun.size() - (is_axis ? 2 : 0)), is_axis ? "es" : "s");
 }
 
 }  // namespace rlx

@@ -48,14 +48,18 @@ bool Storage::enter(int64_t side) {
   return true;
 }
 
+// Each user holds the storage itself, not the user whose handle it was made of: a chain of users would grow for ever.
+std::shared_ptr<Storage> Storage::used(int64_t side) {
+  if (!enter(side)) return nullptr;
+  return {this, [side, held = shared_from_this()](Storage* it) { it->leave(side); }};
+}
+
 std::shared_ptr<Storage> Storage::frozen(const std::shared_ptr<Storage>& storage) {
-  if (!storage->enter(kFreezer)) return nullptr;
-  return {storage.get(), [storage](Storage* it) { it->leave(kFreezer); }};
+  return storage->used(kFreezer);
 }
 
 std::shared_ptr<Storage> Storage::written(const std::shared_ptr<Storage>& storage) {
-  if (storage->is_read_only() || !storage->enter(kWriter)) return nullptr;
-  return {storage.get(), [storage](Storage* it) { it->leave(kWriter); }};
+  return storage->is_read_only() ? nullptr : storage->used(kWriter);
 }
 
 }  // namespace rlx

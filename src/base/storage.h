@@ -44,7 +44,7 @@ std::shared_ptr<Buffer> host_buffer(std::shared_ptr<std::byte> data, size_t byte
 
 // A shared piece of a buffer. Whether it may be written is a property of the storage, not of its holder. Invariant: it
 // has writers or freezers, never both. Thread-safe.
-class Storage {
+class Storage : public std::enable_shared_from_this<Storage> {
  public:
   Storage(std::shared_ptr<Buffer> buffer, size_t offset, size_t bytes, bool writable = true);
 
@@ -65,6 +65,7 @@ class Storage {
   static std::shared_ptr<Storage> written(const std::shared_ptr<Storage>& storage);
 
  private:
+  std::shared_ptr<Storage> used(int64_t side);
   bool enter(int64_t side);
   void leave(int64_t side) { users_.fetch_sub(side, std::memory_order_release); }
 

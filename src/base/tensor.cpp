@@ -73,7 +73,8 @@ Result<Tensor> Tensor::adopt(DType dtype, std::span<const int64_t> dims, std::sh
                              bool writable) {
   size_t expected = RLX_TRY(checked_bytes(dtype, dims));
   if (bytes != expected)
-    return Status(Code::kInvalidArgument, format("{} has {} bytes, not {}", type_text(dtype, dims), expected, bytes))
+    return Status(Code::kInvalidArgument,
+                  format("{} has {}, not {}", type_text(dtype, dims), plural(expected, "byte"), bytes))
         .with("expected", std::to_string(expected))
         .with("got", std::to_string(bytes));
   return whole(dtype, dims, std::make_shared<Storage>(host_buffer(std::move(data), bytes), 0, bytes, writable));
@@ -92,7 +93,7 @@ Result<Tensor> Tensor::over(DType dtype, std::span<const int64_t> dims, std::sha
   size_t bytes = RLX_TRY(checked_bytes(dtype, dims));
   if (bytes > storage->bytes())
     return Status(Code::kInvalidArgument,
-                  format("{} has {} bytes, there are {}", type_text(dtype, dims), bytes, storage->bytes()));
+                  format("{} has {}, there are {}", type_text(dtype, dims), plural(bytes, "byte"), storage->bytes()));
   Tensor tensor = whole(dtype, dims, std::move(storage));
   tensor.bytes_ = bytes;
   return tensor;

@@ -52,7 +52,8 @@ static void set(rlx_attrs_t* attrs, const char* key, std::initializer_list<Argum
                 rlx_env* owner = nullptr, const char* function = __builtin_FUNCTION()) {
   if (!attrs) return;
   auto body = [&]() -> Status {
-    RLX_TRY(check(function, arguments));
+    if (Status wrong = check(function, arguments); !wrong.ok())
+      return std::move(wrong).prefixed(format("'{}': ", key)).with("value", key);
     AttrValue value = RLX_TRY(make());
     attrs->set(key, std::move(value), owner);
     return {};

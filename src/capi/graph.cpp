@@ -123,6 +123,25 @@ static std::string name_in_scopes(rlx_graph_t& graph, std::string_view op) {
   return count == 1 ? name : format("{}_{}", name, count);
 }
 
+// What a node is made of: its inputs, and its attributes from both sources.
+struct Given {
+  std::vector<Value> in;
+  NamedAttrs attrs;
+};
+
+static Result<Given> given_to(const rlx_graph_t& graph, const OpInfo& info, std::span<const rlx_value_t> in,
+                              const std::string& attrs_text, const rlx_attrs_t* attrs) {
+  if (in.size() > kMaxInputs)
+    return Status(Code::kInvalidArgument, format("{} inputs are too many", in.size()))
+        .with("expected", std::to_string(kMaxInputs))
+        .with("got", std::to_string(in.size()));
+  Given given;
+  for (rlx_value_t value : in) given.in.push_back(RLX_TRY(from_c(graph, value)));
+  given.attrs = RLX_TRY(parse_attrs(attrs_text));
+  for (auto& pair : RLX_TRY(values_of(attrs, *graph.env.get(), info))) given.attrs.push_back(std::move(pair));
+  return given;
+}
+
 // `text` is the op's name, perhaps with attributes: "layer_norm eps=1e-5".
 static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span<const rlx_value_t> in,
                             const rlx_attrs_t* attrs) {
@@ -131,24 +150,10 @@ static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span
   const OpInfo* info = graph.graph.table().find(name);
   if (!info || !info->is_for_users()) return unknown_op(graph.graph.table(), name);
   std::string own = name_in_scopes(graph, name);
-  auto with_subject = [&](Status status) { return graph.graph.with_subject(*info, own, std::move(status)); };
-  if (in.size() > kMaxInputs)
-    return with_subject(Status(Code::kInvalidArgument, format("{} inputs are too many", in.size()))
-                            .with("expected", std::to_string(kMaxInputs))
-                            .with("got", std::to_string(in.size())));
-  std::vector<Value> values;
-  for (rlx_value_t value : in) {
-    auto known = from_c(graph, value);
-    if (!known.ok()) return with_subject(std::move(known).status());
-    values.push_back(*known);
-  }
-  auto words = parse_attrs(text.substr(end));
-  if (!words.ok()) return with_subject(std::move(words).status());
-  auto given = values_of(attrs, *graph.env.get(), *info);
-  if (!given.ok()) return with_subject(std::move(given).status());
-  NamedAttrs all = *std::move(words);
-  for (auto& pair : *given) all.push_back(std::move(pair));
-  return graph.graph.add(info->op(), values, all, std::move(own));
+  std::string attrs_text = std::string(end, ' ').append(text.substr(end));  // errors tell columns of the whole text
+  auto given = given_to(graph, *info, in, attrs_text, attrs);
+  if (!given.ok()) return graph.graph.with_subject(*info, own, std::move(given).status());
+  return graph.graph.add(info->op(), given->in, given->attrs, std::move(own));
 }
 
 static Result<Value> add_typed(rlx_graph_t& graph, std::string_view op, std::initializer_list<rlx_value_t> in,

@@ -8,8 +8,8 @@ namespace rlx::capi {
 Status check(const char* function, std::initializer_list<Argument> arguments) {
   for (const Argument& argument : arguments) {
     if (!is_possible(argument.count, argument.element_bytes))
-      return Status(Code::kInvalidArgument, format("{}: {} cannot have {} elements of {} bytes", function,
-                                                   argument.name, argument.count, argument.element_bytes))
+      return Status(Code::kInvalidArgument, format("{}: {} cannot have {} elements of {}", function, argument.name,
+                                                   argument.count, plural(argument.element_bytes, "byte")))
           .with("input", argument.name)
           .with("got", std::to_string(argument.count));
     if (!argument.pointer && argument.count != 0)

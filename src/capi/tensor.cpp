@@ -95,7 +95,8 @@ Result<Tensor> constant_of(const rlx_tensor& tensor, const rlx_env* by) {
 
 static Status check_part(const char* what, uint64_t offset, uint64_t bytes, size_t size, const char* of = "tensor") {
   if (offset <= size && bytes <= size - offset) return {};
-  return Status(Code::kRange, format("{}: {} bytes at offset {} of a {} of {} bytes", what, bytes, offset, of, size))
+  return Status(Code::kRange, format("{}: {} at offset {} of a {} of {}", what, plural(bytes, "byte"), offset, of,
+                                     plural(size, "byte")))
       .with("expected", std::to_string(size))
       .with("got", format("{} + {}", offset, bytes));
 }

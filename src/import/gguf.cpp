@@ -114,7 +114,8 @@ class Cursor {
   // A view of the file, without NUL.
   Result<std::string_view> text() {
     auto length = RLX_TRY(number<uint64_t>());
-    if (length > left()) return damaged(format("byte {}: a text of {} bytes, but {} are left", at_, length, left()));
+    if (length > left())
+      return damaged(format("byte {}: a text of {}, but {} are left", at_, plural(length, "byte"), left()));
     std::string_view text(reinterpret_cast<const char*>(bytes_.data()) + at_, static_cast<size_t>(length));
     at_ += text.size();
     return text;

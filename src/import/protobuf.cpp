@@ -56,7 +56,7 @@ Result<Field> Reader::next() {
     case Wire::kBytes: {
       uint64_t size = RLX_TRY(number(Wire::kVarint));
       if (size > bytes_.size() - at_)
-        return damaged(start, format("a field of {} bytes, but {} are left", size, bytes_.size() - at_));
+        return damaged(start, format("a field of {}, but {} are left", plural(size, "byte"), bytes_.size() - at_));
       field.offset = offset();
       field.bytes = bytes_.subspan(at_, static_cast<size_t>(size));
       at_ += static_cast<size_t>(size);

@@ -28,10 +28,11 @@ static Status damaged(const std::string& what) {
 static Result<std::string_view> header_of(std::span<const std::byte> bytes) {
   uint64_t length = 0;
   if (bytes.size() < kLengthBytes)
-    return damaged(format("{} bytes are not a file: the header's length is missing", bytes.size()));
+    return damaged(format("a file of {}: the header's length is missing", plural(bytes.size(), "byte")));
   std::memcpy(&length, bytes.data(), kLengthBytes);
   if (length > kMaxHeader || length > bytes.size() - kLengthBytes)
-    return damaged(format("byte 0: a header of {} bytes, but {} are left", length, bytes.size() - kLengthBytes));
+    return damaged(
+        format("byte 0: a header of {}, but {} are left", plural(length, "byte"), bytes.size() - kLengthBytes));
   return std::string_view(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, static_cast<size_t>(length));
 }
 

@@ -17,7 +17,7 @@ Result<Tensor> tensor_over(const Source& source, std::span<const std::byte> byte
   auto count = element_count(dims);
   auto size = count ? byte_size(dtype, *count) : std::nullopt;
   if (!size || static_cast<uint64_t>(*size) != bytes.size())
-    return Status(Code::kData, format("{} bytes for a {}", bytes.size(), type_text(dtype, dims)))
+    return Status(Code::kData, format("{} for a {}", plural(bytes.size(), "byte"), type_text(dtype, dims)))
         .with("expected", size ? std::to_string(*size) : "a size")
         .with("got", std::to_string(bytes.size()));
   auto* data = const_cast<std::byte*>(bytes.data());  // a constant's or param's bytes are frozen: nobody writes to them

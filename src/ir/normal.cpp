@@ -145,8 +145,8 @@ class Normaliser {
 
   Status perm(size_t i, size_t rank) {
     if (axes(i).size() != rank)
-      return Status(Code::kOption, format("'{}' names {} axes of a value of rank {}", std::string(info_.attrs[i].name),
-                                          axes(i).size(), rank))
+      return Status(Code::kOption, format("'{}' names {} of a value of rank {}", std::string(info_.attrs[i].name),
+                                          plural(axes(i).size(), "axis"), rank))
           .with("expected", std::to_string(rank))
           .with("got", std::to_string(axes(i).size()));
     return set(i, RLX_TRY(checked_axes(axes(i), rank)));

@@ -36,7 +36,8 @@ static std::vector<Dim> sizes_of(Expr x, const Axes& axes) {
 
 static bool pairs_agree(Expr a, const Axes& axes_a, Expr b, const Axes& axes_b, const char* what) {
   if (axes_a.size() != axes_b.size()) {
-    a.builder().fail(Status(Code::kOption, format("{} {} axes of a, {} of b", axes_a.size(), what, axes_b.size())));
+    a.builder().fail(Status(
+        Code::kOption, format("{} of a, {} of b", plural(axes_a.size(), std::string(what) + " axis"), axes_b.size())));
     return false;
   }
   for (size_t i = 0; i < axes_a.size(); i++)
@@ -138,7 +139,7 @@ class Einsum {
       bool dots = parts[i].find("...") != std::string::npos;
       size_t letters = parts[i].size() - (dots ? 3 : 0);
       if (!x.valid() || (dots ? letters > x.rank() : letters != x.rank()))
-        return fail(format("term {} names {} axes of an input of rank {}", i, letters, x.rank()));
+        return fail(format("term {} names {} of an input of rank {}", i, plural(letters, "axis"), x.rank()));
       rest_ = std::max(rest_, x.rank() - letters);
       terms_.push_back({x, {}});
       if (!expand(parts[i], x.rank() - letters, terms_.back().labels)) return false;

@@ -46,7 +46,8 @@ Outputs decompose_im2col(const Inputs& in, const Attrs& attrs) {
   const Axes& kernel = attrs.i64s("kernel");
   size_t axes = kernel.size();
   if (x.rank() != axes + 2 || axes == 0)
-    return refuse(in, Code::kShape, format("x has rank {}; a kernel of {} axes needs {}", x.rank(), axes, axes + 2));
+    return refuse(in, Code::kShape,
+                  format("x has rank {}; a kernel of {} needs {}", x.rank(), plural(axes, "axis"), axes + 2));
   std::vector<Windowed> windows = windows_of(b.graph(), std::span(x.dims()).subspan(2), kernel, attrs);
   std::vector<Dim> lo(2, 0), hi(2, 0);
   Dim places = 1;

@@ -59,7 +59,7 @@ static std::optional<Pool> pool_of(Expr x, const Attrs& attrs) {
   const Axes& kernel = attrs.i64s("kernel");
   size_t axes = kernel.size();
   if (x.rank() != axes + 2) {
-    x.builder().fail(wrong_rank("x", format("{}, for a kernel of {} axes", axes + 2, axes), x.rank()));
+    x.builder().fail(wrong_rank("x", format("{}, for a kernel of {}", axes + 2, plural(axes, "axis")), x.rank()));
     return std::nullopt;
   }
   Pool pool;

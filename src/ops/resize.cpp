@@ -55,7 +55,8 @@ static std::optional<std::vector<Resampled>> resampled_axes(Expr x, const Attrs&
   size_t count = attrs.has("sizes") ? attrs.dims("sizes").size() : attrs.f64s("scales").size();
   bool has_roi = attrs.has("roi");
   if (count != axes.size() || (has_roi && attrs.f64s("roi").size() != 2 * count))
-    return no_axes(x, Code::kOption, format("'axes' names {} axes; 'sizes', 'scales', 'roi' do not suit", axes.size()));
+    return no_axes(x, Code::kOption,
+                   format("'axes' names {}; 'sizes', 'scales', 'roi' do not suit", plural(axes.size(), "axis")));
   if (!has_roi && attrs.is("coord", "tf_crop_and_resize"))
     return no_axes(x, Code::kOption, "'coord' tf_crop_and_resize needs 'roi'");
   std::vector<Resampled> result;

@@ -13,7 +13,8 @@ namespace rlx {
 static Status infer_updates(InferArgs& args, std::vector<Dim> picked) {
   const std::vector<Dim>& updates = args.dims(2);
   if (updates.size() != picked.size())
-    return args.fail(Code::kShape, format("u has rank {}, the indices pick {} axes", updates.size(), picked.size()))
+    return args
+        .fail(Code::kShape, format("u has rank {}, the indices pick {}", updates.size(), plural(picked.size(), "axis")))
         .with("expected", text_of(picked))
         .with("got", text_of(updates));
   for (size_t i = 0; i < picked.size(); i++) RLX_TRY(args.same(picked[i], updates[i], format("axis {} of u", i)));

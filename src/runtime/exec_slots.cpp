@@ -203,8 +203,8 @@ Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
   const Slot& it = slot_of(kind, slot);
   bool exact = all_literal(it.type.dims);
   if (data && exact && bytes != static_cast<size_t>(it.bytes))
-    return Status(Code::kInvalidArgument,
-                  format("the {} '{}' has {} bytes, not {}", kind_text(kind), it.name, it.bytes, bytes))
+    return Status(Code::kInvalidArgument, format("the {} '{}' has {}, not {}", kind_text(kind), it.name,
+                                                 plural(static_cast<size_t>(it.bytes), "byte"), bytes))
         .with("value", it.name)
         .with("expected", std::to_string(it.bytes))
         .with("got", std::to_string(bytes));

@@ -235,8 +235,9 @@ Status Frame::check_outputs(uint32_t known) const {
     int64_t bytes = RLX_TRY(bytes_now(dtype, plan_.outputs[i].dims, sizes_.values()));
     const std::string& name = plan_.graph().outputs()[i].name;
     if (bytes > limits_[i])
-      return Status(Code::kRange, format("the output '{}' is {}: it needs {} bytes, there are {}", name,
-                                         type_text(dtype, output_dims(i)), bytes, limits_[i]))
+      return Status(Code::kRange,
+                    format("the output '{}' is {}: it needs {}, there are {}", name, type_text(dtype, output_dims(i)),
+                           plural(static_cast<size_t>(bytes), "byte"), limits_[i]))
           .with("value", name)
           .with("expected", format("at least {}", bytes))
           .with("got", std::to_string(limits_[i]));

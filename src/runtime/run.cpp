@@ -85,8 +85,8 @@ Status Run::copy_rooms() {
     auto bytes = static_cast<size_t>(this->bytes(it.dtype, plan_->outputs[it.slot]));
     const std::string& name = plan_->graph().outputs()[it.slot].name;
     if (bytes > it.bound->bytes())
-      return Status(Code::kRange,
-                    format("the output '{}' has grown to {} bytes, {} are bound", name, bytes, it.bound->bytes()))
+      return Status(Code::kRange, format("the output '{}' has grown to {}, {} are bound", name, plural(bytes, "byte"),
+                                         it.bound->bytes()))
           .with("value", name)
           .with("expected", format("at least {}", bytes))
           .with("got", std::to_string(it.bound->bytes()));

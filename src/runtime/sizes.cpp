@@ -23,10 +23,11 @@ struct SymbolsOf {
 
 Status check_range(const PlanSymbol& symbol, int64_t size) {
   if (size >= symbol.range.lo && size <= symbol.upper) return {};
-  bool is_above = size > symbol.upper;
+  bool is_above = size > symbol.upper, is_planned = is_above && symbol.upper < symbol.range.hi;
   int64_t limit = is_above ? symbol.upper : symbol.range.lo;
-  return Status(Code::kRange, format("the size '{}' = {} is {} {}", symbol.name, size,
-                                     is_above ? "above the planned" : "below the smallest", limit))
+  std::string_view side = is_planned ? "above the planned" : is_above ? "above the largest" : "below the smallest";
+  return Status(Code::kRange, format("the size '{}' = {} is {} {}{}", symbol.name, size, side, limit,
+                                     is_planned ? format(": the option dims.{} plans for more", symbol.name) : ""))
       .with("value", symbol.name)
       .with("expected", format("at {} {}", is_above ? "most" : "least", limit))
       .with("got", std::to_string(size));

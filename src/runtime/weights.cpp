@@ -2,6 +2,7 @@
 #include "runtime/weights.h"
 
 #include <algorithm>
+#include <memory>
 #include <tuple>
 
 #include "base/hash.h"
@@ -64,7 +65,10 @@ Status Weights::put(std::string_view name, Tensor tensor) {
   auto found = by_name_.find(name);
   if (found == by_name_.end()) {
     entries_.push_back({std::string(name), std::move(tensor)});
+    auto without_name = [&](Entry* it) { tensor = std::move(it->tensor), entries_.pop_back(); };
+    std::unique_ptr<Entry, decltype(without_name)> undo(&entries_.back(), without_name);
     by_name_.emplace(entries_.back().name, entries_.size() - 1);
+    (void)undo.release();
     return {};
   }
   Entry& entry = entries_[found->second];

@@ -206,8 +206,8 @@ Status map_items(Call& call, const GraphProto& body) {
     for (size_t i = 0; i < call.inputs(); i++) {
       const OnnxValue* value = call.value(i);
       if (value && value->is_sequence && at >= value->items.size())
-        return Status(Code::kData,
-                      format("input {} has {} elements, input 0 has {}", i, value->items.size(), first->size()));
+        return Status(Code::kData, format("input {} has {}, input 0 has {}", i, plural(value->items.size(), "element"),
+                                          first->size()));
       in.push_back(value && value->is_sequence ? value->items[at] : call.local(i));
     }
     RLX_TRY(call.status());

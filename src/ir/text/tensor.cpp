@@ -111,7 +111,7 @@ Result<Tensor> scan_tensor(Scanner& in) {
   if (!expected || static_cast<size_t>(*expected) != bytes.size()) {
     size_t unit = numbers ? static_cast<size_t>(element_bytes(type.dtype)) : 1;
     return in.error_at(start,
-                       format("{} does not have {} {}", type, bytes.size() / unit, numbers ? "elements" : "bytes"));
+                       format("{} does not have {}", type, plural(bytes.size() / unit, numbers ? "element" : "byte")));
   }
   auto tensor = Tensor::create(type.dtype, dims);
   if (!tensor.ok()) return in.located(start, std::move(tensor).status());

@@ -42,6 +42,8 @@ TEST(format, a_count_has_the_plural_of_its_noun) {
   EXPECT_EQ(plural(0, "input"), "0 inputs");
   EXPECT_EQ(plural(1, "input"), "1 input");
   EXPECT_EQ(plural(2, "input"), "2 inputs");
+  EXPECT_EQ(plural(1, "axis"), "1 axis");
+  EXPECT_EQ(plural(2, "axis"), "2 axes");
 }
 
 }  // namespace rlx

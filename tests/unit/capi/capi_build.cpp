@@ -204,7 +204,7 @@ TEST_F(Capi, attrs_convert_and_keep_their_first_failure) {
   rlx_attrs_set_str(attrs, "word", nullptr);
   rlx_attrs_set_i64(attrs, nullptr, 1);
   EXPECT_EQ(words(rlx_attrs_get_i64s(attrs, "list", got, 2, &n)),
-            "RLX_E_INVALID_ARGUMENT: rlx_attrs_set_str: value is NULL");
+            "RLX_E_INVALID_ARGUMENT: 'word': rlx_attrs_set_str: value is NULL");
   rlx_attrs_release(attrs);
 }
 
@@ -256,7 +256,7 @@ TEST_F(Capi, a_failed_setter_is_reported_where_the_attrs_are_used) {
   rlx_attrs_set_i64s(attrs, "axes", nullptr, 2);
   rlx_value_t x = input("x", {2, 3});
   EXPECT_EQ(rlx_graph_op(graph, "softmax", &x, 1, attrs), 0u);
-  EXPECT_EQ(failure(), "RLX_E_INVALID_ARGUMENT: softmax: rlx_attrs_set_i64s: values is NULL");
+  EXPECT_EQ(failure(), "RLX_E_INVALID_ARGUMENT: softmax: 'axes': rlx_attrs_set_i64s: values is NULL");
   rlx_attrs_release(attrs);
 }
 

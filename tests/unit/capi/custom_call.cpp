@@ -261,7 +261,9 @@ TEST_F(CustomCallTest, a_call_may_give_everything_back) {
       shared->last = std::exchange(env, nullptr);
       OK(rlx_fence_signal(begin, nullptr));
       rlx_fence_release(begin);
-      if (threads == std::string("threads=0")) OK(rlx_fence_wait(&done, 1, 1, UINT64_MAX, nullptr));
+      if (threads == std::string("threads=0")) {
+        OK(rlx_fence_wait(&done, 1, 1, UINT64_MAX, nullptr));
+      }
       for (int i = 0; *does->destroyed == destroyed && i < 10000; i++)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       EXPECT_EQ(*does->destroyed, destroyed + 1) << threads;

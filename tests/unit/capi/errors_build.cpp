@@ -179,7 +179,7 @@ TEST(errors, attributes_of_ops) {
        [](User& u) { u.op("softmax axis=0 axis=1", {u.input("x", {2})}); }},
       {"writes attributes that cannot be read",
        RLX_E_OPTION,
-       {"softmax: ", "column 7"},
+       {"softmax: ", "column 14"},
        [](User& u) { u.op("softmax axis=", {u.input("x", {2})}); }},
       {"names an axis that is not there",
        RLX_E_RANGE,

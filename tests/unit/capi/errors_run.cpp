@@ -271,7 +271,7 @@ TEST(errors, types_and_sizes_of_inputs_of_a_run) {
        }},
       {"runs above the plan",
        RLX_E_RANGE,
-       {"'n' = 5", "planned 4"},
+       {"'n' = 5", "largest 4"},
        [](User& u) {
          return u.run({u.tensor({5, 3})});
        }},
@@ -409,7 +409,7 @@ TEST(errors, options_sizes_and_links_that_a_context_refuses) {
        [](User& u) { return rlx_exec_set_dim(u.exec(), "m", 1); }},
       {"sets a size above the plan",
        RLX_E_RANGE,
-       {"'n' = 5", "planned 4"},
+       {"'n' = 5", "largest 4"},
        [](User& u) { return rlx_exec_set_dim(u.exec(), "n", 5); }},
       {"links what does not match",
        RLX_E_RANGE,

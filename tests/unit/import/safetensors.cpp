@@ -60,8 +60,7 @@ TEST(safetensors, damage_names_what_and_where) {
   EXPECT_EQ(message(R"({"w":)" + std::string(1000, '[') + std::string(1000, ']') + "}", 0),
             "safetensors: the header nests deeper than {tensor: {key: [numbers]}}");
   EXPECT_EQ(message(R"({"w":[]})", 0), "safetensors: tensor 'w': no description");
-  EXPECT_EQ(read_safetensors({}).status().message(),
-            "safetensors: 0 bytes are not a file: the header's length is missing");
+  EXPECT_EQ(read_safetensors({}).status().message(), "safetensors: a file of 0 bytes: the header's length is missing");
 }
 
 TEST(safetensors, no_cut_and_no_changed_byte_is_fatal) {

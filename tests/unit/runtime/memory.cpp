@@ -34,6 +34,15 @@ TEST(storage, has_writers_or_freezers_never_both) {
   EXPECT_EQ(Storage::written(bytes(8, false)), nullptr) << "read-only";
 }
 
+TEST(storage, a_user_may_be_made_of_a_user_any_number_of_times) {
+  auto storage = bytes(8);
+  auto user = Storage::frozen(storage);
+  for (int i = 0; i < 1000000; i++) user = Storage::frozen(user);
+  EXPECT_LE(storage.use_count(), 2) << "no user keeps the one that it was made of";
+  user = nullptr;  // must not recurse once for each of them
+  EXPECT_TRUE(storage->is_writable());
+}
+
 TEST(storage, overlaps_by_its_bytes_whoever_keeps_them) {
   std::byte callers[16];
   auto part = [&](size_t offset, size_t count) {

@@ -92,7 +92,7 @@ TEST(runtime, failures_name_what_is_wrong) {
   EXPECT_EQ(program->set_param("b", ramp({4})).code(), Code::kShape);
   EXPECT_EQ(program->set_param("c", ramp({4})).code(), Code::kNotFound);
   ASSERT_TRUE(program->set_param("b", ramp({5})).ok());
-  EXPECT_EQ(run(ramp({65, 6})).message(), "the size 'batch' = 65 is above the planned 64");
+  EXPECT_EQ(run(ramp({65, 6})).message(), "the size 'batch' = 65 is above the largest 64");
   EXPECT_EQ(run(ramp({65, 6})).code(), Code::kRange);
   EXPECT_EQ(run(ramp({2, 7})).code(), Code::kShape);
   EXPECT_EQ(run(*Tensor::create(DType::kI32, std::array<int64_t, 2>{2, 6})).code(), Code::kDtype);
