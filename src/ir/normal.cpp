@@ -188,18 +188,25 @@ class Normaliser {
   }
 
   // Replaces the one -1 by the quotient of the number of elements and the other sizes. Where the division cannot be
-  // proved exact, the op itself requires the same number of elements.
+  // proved exact, the op itself requires the same number of elements. A 0 stands for a 0 of the input: both go, as an
+  // open size would that is 0 in a run.
   Status resolve_sizes(size_t i, std::span<const Dim> from) {
-    std::vector<Dim> sizes = std::get<std::vector<Dim>>(attrs_.values()[i]);
-    Dim total = element_count(from), known = 1;
+    std::vector<Dim> sizes = std::get<std::vector<Dim>>(attrs_.values()[i]), rest(from.begin(), from.end());
+    Dim known = 1;
     Dim* open = nullptr;
+    bool is_ambiguous = false;  // there is no 0 in the input that a 0 stands for
     for (Dim& size : sizes) {
       if (!size.is(-1)) {
         if (size.is_literal() && size.literal() < 0)
           return Status(Code::kShape, "the size " + size.text() + " is negative")
               .with("expected", "0 or more")
               .with("got", size.text());
-        known *= size;
+        auto zero = size.is(0) ? std::find(rest.begin(), rest.end(), size) : rest.end();
+        is_ambiguous |= size.is(0) && zero == rest.end();
+        if (zero == rest.end())
+          known *= size;
+        else
+          *zero = 1;
       } else if (open) {
         return Status(Code::kShape, "more than one size is -1");
       } else {
@@ -207,7 +214,8 @@ class Normaliser {
       }
     }
     if (!open) return {};
-    if (known.is(0)) return Status(Code::kShape, "-1 beside a size of 0 is ambiguous");
+    if (is_ambiguous) return Status(Code::kShape, "-1 beside a size of 0 is ambiguous");
+    Dim total = element_count(rest);
     auto exact = exact_div(total, known);
     if (!exact && total.is_literal() && known.is_literal())
       return Status(Code::kShape,

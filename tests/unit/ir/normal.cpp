@@ -195,6 +195,25 @@ TEST_F(Normal, what_a_reshape_leaves_open_is_resolved) {
   EXPECT_EQ(graph.guards().size(), 1u);  // what is left is all there is
 }
 
+// The quotient is that of open sizes which are 0 in a run.
+TEST(normal, a_reshape_may_have_an_open_size_beside_a_zero_of_its_input) {
+  auto shape = [](std::vector<Dim> from, std::vector<Dim> to) {
+    Graph graph;
+    Value x = *graph.add_input("x", DType::kF32, std::move(from));
+    auto y = graph.add(Op::kReshape, std::array{x}, {{"shape", std::move(to)}});
+    return y.ok() ? text_of(graph.type(*y)) : std::string(y.status().message());
+  };
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m");
+  EXPECT_EQ(shape({n, 6}, {n, 2, -1}), "f32[n,2,3]");
+  EXPECT_EQ(shape({0, 6}, {0, 2, -1}), "f32[0,2,3]");
+  EXPECT_EQ(shape({n, m}, {-1, m}), "f32[n,m]");
+  EXPECT_EQ(shape({0, 0}, {-1, 0}), "f32[0,0]");
+  EXPECT_EQ(shape({0, m}, {0, -1}), "f32[0,m]");
+  for (std::vector<Dim> to : {std::vector<Dim>{0, 0, -1}, {0, 4, -1}})
+    EXPECT_EQ(shape({0, 6}, to).substr(0, 9), "reshape: ") << text_of(to);
+  EXPECT_EQ(shape({2, 6}, {0, -1}).substr(0, 45), "reshape: -1 beside a size of 0 is ambiguous; ");
+}
+
 TEST_F(Normal, an_output_dtype_that_comes_anyway_is_not_kept) {
   Expr y = b.op(Op::kMatmul, {x, transpose(x, {0, 2, 1})}, {{"out_dtype", DType::kF32}});
   ASSERT_TRUE(b.status().ok()) << b.status().message();
