@@ -215,7 +215,7 @@ void check_repeats(int64_t n, int64_t times, int64_t odd_one) {
   ASSERT_EQ(y.back(), T{7});
 }
 
-TEST(movement, repeated_elements) {
+TEST(movement, repeated_elements_equal_a_plain_loop) {
   for (int64_t n : {1, 5, 16, 35})
     for (int64_t times : {1, 2, 3, 4})
       for (int64_t odd_one : {int64_t{-1}, int64_t{0}, n * times - 2}) {

@@ -146,7 +146,7 @@ void check_running(Isa isa, DType dtype, ReduceFn fn, bool exclusive, bool rever
   }
 }
 
-TEST(reduce, running_folds) {
+TEST(reduce, running_folds_equal_a_plain_loop) {
   for (Isa isa : available_isas())
     for (ReduceFn fn : {ReduceFn::kSum, ReduceFn::kProd, ReduceFn::kMax, ReduceFn::kMin})
       for (int bits = 0; bits < 4; bits++)

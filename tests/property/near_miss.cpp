@@ -54,65 +54,97 @@ AttrValue other_value(Random& random, const AttrDef& def, const AttrValue& value
   return value;
 }
 
-// The node otherwise; nothing where this one cannot be.
+// A node of the graph that is copied, with its operands in the new one.
+struct Site {
+  const Graph& from;
+  const Node& node;
+  const Values& in;
+  Graph& to;
+  Random& random;
+
+  const OpInfo& info() const { return from.info(node); }
+  int64_t below(size_t n) { return random.below(static_cast<int64_t>(n)); }
+};
+
+// A change fails with this where the node has nothing of its kind.
+Status refused() {
+  return {Code::kInvalidArgument, "not this node"};
+}
+
+Result<Values> added(Graph& to, const OpInfo& info, const Values& in, Attrs attrs) {
+  Value first = RLX_TRY(to.add(info, in, std::move(attrs)));
+  Values values;
+  for (uint32_t i = 0; i < to.node(first).out.size(); i++) values.push_back({first.node, i});
+  return values;
+}
+
+Result<Values> exchange_operands(Site& site) {
+  Values other = site.in;
+  if (other.size() < 2) return refused();
+  auto at = static_cast<size_t>(site.below(other.size() - 1));
+  std::swap(other[at], other[at + 1]);
+  return added(site.to, site.info(), other, site.node.attrs);
+}
+
+Result<Values> change_attribute(Site& site) {
+  const OpInfo& info = site.info();
+  std::vector<const AttrDef*> defs;
+  for (const AttrDef& def : info.attrs)
+    if (site.node.attrs.has(def.name)) defs.push_back(&def);
+  if (defs.empty()) return refused();
+  const AttrDef& def = *site.random.pick(defs);
+  NamedAttrs attrs = site.node.attrs.named();
+  std::erase_if(attrs, [&](const auto& attr) { return attr.first == def.name; });
+  attrs.emplace_back(std::string(def.name), other_value(site.random, def, site.node.attrs.get(def.name)));
+  return added(site.to, info, site.in, RLX_TRY(bind_attrs(info, attrs)));
+}
+
+// One of the operands stands for the result.
+Result<Values> leave_out(Site& site) {
+  for (Value value : site.in)
+    if (present(value) && site.node.out.size() == 1 && site.to.type(value) == site.node.out[0] &&
+        site.random.chance(60))
+      return Values{value};
+  return refused();
+}
+
+Result<Values> take_a_like_op(Site& site) {
+  auto alike = site.random.pick(kAlike);
+  Op op = site.node.op;
+  if (op != alike[0] && op != alike[1]) return refused();
+  const OpInfo& other = site.from.info(op == alike[0] ? alike[1] : alike[0]);
+  return added(site.to, other, site.in, RLX_TRY(bind_attrs(other, {})));
+}
+
+// Another value of the type of one operand.
+Result<Values> take_another_value(Site& site) {
+  Values other = site.in;
+  if (other.empty()) return refused();
+  Value& operand = other[static_cast<size_t>(site.below(other.size()))];
+  if (!present(operand)) return refused();
+  const Graph& to = site.to;
+  std::vector<Value> known;
+  for (uint32_t i = 0; i < to.nodes().size(); i++)
+    for (uint32_t output = 0; output < to.node(i).out.size(); output++)
+      if (to.node(i).out[output] == to.type(operand) && Value{i, output} != operand) known.push_back({i, output});
+  if (known.empty()) return refused();
+  operand = site.random.pick(known);
+  return added(site.to, site.info(), other, site.node.attrs);
+}
+
+constexpr Result<Values> (*kChanges[])(Site&) = {exchange_operands, change_attribute, leave_out, take_a_like_op,
+                                                 take_another_value};
+
 Result<Values> changed(const Graph& from, uint32_t index, const Values& in, Graph& to, Random& random) {
   const Node& node = from.node(index);
-  auto added = [&](const OpInfo& info, const Values& inputs, Attrs attrs) -> Result<Values> {
-    Value first = RLX_TRY(to.add(info, inputs, std::move(attrs)));
-    Values values;
-    for (uint32_t i = 0; i < to.node(first).out.size(); i++) values.push_back({first.node, i});
-    return values;
-  };
-  auto refused = Status(Code::kInvalidArgument, "not this node");
   if (node.op == Op::kConstant) {
     const Tensor& value = node.attrs.tensor("value");
-    return added(from.info(node), {}, node.attrs.with("value", random_constant(random, value.dtype(), value.dims())));
+    return added(to, from.info(node), {},
+                 node.attrs.with("value", random_constant(random, value.dtype(), value.dims())));
   }
-  if (from.info(node).is(kLeaf) || has_bodies(node)) return refused;
-  switch (random.below(5)) {
-    case 0: {  // operands exchanged
-      Values other = in;
-      if (in.size() < 2) return refused;
-      auto at = static_cast<size_t>(random.below(static_cast<int64_t>(in.size()) - 1));
-      std::swap(other[at], other[at + 1]);
-      return added(from.info(node), other, node.attrs);
-    }
-    case 1: {  // an attribute
-      std::vector<const AttrDef*> defs;
-      for (const AttrDef& def : from.info(node).attrs)
-        if (node.attrs.has(def.name)) defs.push_back(&def);
-      if (defs.empty()) return refused;
-      const AttrDef& def = *random.pick(defs);
-      NamedAttrs attrs = node.attrs.named();
-      std::erase_if(attrs, [&](const auto& attr) { return attr.first == def.name; });
-      attrs.emplace_back(std::string(def.name), other_value(random, def, node.attrs.get(def.name)));
-      return added(from.info(node), in, RLX_TRY(bind_attrs(from.info(node), attrs)));
-    }
-    case 2:  // a link left out
-      for (Value value : in)
-        if (present(value) && node.out.size() == 1 && to.type(value) == node.out[0] && random.chance(60))
-          return Values{value};
-      return refused;
-    case 3: {  // an op that is like it
-      auto alike = random.pick(kAlike);
-      if (node.op != alike[0] && node.op != alike[1]) return refused;
-      const OpInfo& other = from.info(node.op == alike[0] ? alike[1] : alike[0]);
-      return added(other, in, RLX_TRY(bind_attrs(other, {})));
-    }
-    default: {  // a link to another value of its type
-      Values other = in;
-      if (in.empty()) return refused;
-      auto at = static_cast<size_t>(random.below(static_cast<int64_t>(in.size())));
-      if (!present(in[at])) return refused;
-      std::vector<Value> known;
-      for (uint32_t i = 0; i < to.nodes().size(); i++)
-        for (uint32_t output = 0; output < to.node(i).out.size(); output++)
-          if (to.node(i).out[output] == to.type(in[at]) && Value{i, output} != in[at]) known.push_back({i, output});
-      if (known.empty()) return refused;
-      other[at] = random.pick(known);
-      return added(from.info(node), other, node.attrs);
-    }
-  }
+  if (from.info(node).is(kLeaf) || has_bodies(node)) return refused();
+  Site site{from, node, in, to, random};
+  return random.pick(kChanges)(site);
 }
 
 }  // namespace

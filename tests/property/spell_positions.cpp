@@ -73,6 +73,41 @@ Expr counted_rows(Draw& draw, Builder& builder) {
   return gather(table, steps, axis);
 }
 
+// Axes counted from either end.
+Axes random_order(Random& random, int64_t rank) {
+  Axes perm;
+  for (int64_t i = 0; i < rank; i++) perm.insert(perm.begin() + random.below(i + 1), random.chance(30) ? i - rank : i);
+  return perm;
+}
+
+// The axis joined to the one behind it; where there is none, an axis of 1 before it.
+Expr reshaped(Expr x, size_t axis) {
+  Shape shape = x.dims();
+  auto at = shape.begin() + static_cast<ptrdiff_t>(axis);
+  if (axis + 1 < shape.size()) {
+    shape[axis] *= shape[axis + 1];
+    shape.erase(at + 1);
+  } else {
+    shape.insert(at, 1);
+  }
+  return reshape(x, shape);
+}
+
+Expr stretched(Draw& draw, Expr x) {
+  Shape shape = x.dims();
+  for (Dim& dim : shape)
+    if (dim.is(1) && draw.random.chance(50)) dim = draw.attribute_dim(draw.dim());
+  return broadcast_to(x, shape);
+}
+
+// Cut in two, and joined again.
+Expr halved(Expr x, int64_t axis) {
+  Dim size = x.dim(axis);
+  if (!size.is_literal() || size.literal() < 2) return x;
+  Dim half = size.literal() / 2;
+  return concat(std::array{slice(x, axis, 0, half), slice(x, axis, half, size)}, axis);
+}
+
 // Views of views, with axes counted from either end.
 Expr view_chain(Draw& draw, Builder& builder) {
   Expr x = draw.any(builder, dtypes::A, 1);
@@ -81,42 +116,14 @@ Expr view_chain(Draw& draw, Builder& builder) {
     int64_t axis = draw.random.between(-rank, rank - 1);
     switch (draw.random.below(7)) {
       case 0:
-      case 1: {
-        Axes perm;
-        for (int64_t i = 0; i < rank; i++)
-          perm.insert(perm.begin() + draw.random.below(i + 1), draw.random.chance(30) ? i - rank : i);
-        x = transpose(x, perm);
-        break;
-      }
-      case 2: {
-        Shape shape = x.dims();
-        auto at = static_cast<size_t>(draw.random.below(rank));
-        if (at + 1 < shape.size()) {
-          shape[at] *= shape[at + 1];
-          shape.erase(shape.begin() + static_cast<ptrdiff_t>(at) + 1);
-        } else {
-          shape.insert(shape.begin() + static_cast<ptrdiff_t>(at), 1);
-        }
-        x = reshape(x, shape);
-        break;
-      }
+      case 1: x = transpose(x, random_order(draw.random, rank)); break;
+      case 2: x = reshaped(x, static_cast<size_t>(draw.random.below(rank))); break;
       case 3:
         x = slice(x, axis, draw.random.between(-2, 1), draw.random.chance(50) ? Dim(INT32_MAX) : x.dim(axis));
         break;
       case 4: x = slice(x, axis, draw.random.between(0, 1), x.dim(axis), draw.random.between(1, 2)); break;
-      case 5: {
-        Shape shape = x.dims();
-        for (Dim& dim : shape)
-          if (dim.is(1) && draw.random.chance(50)) dim = draw.attribute_dim(draw.dim());
-        x = broadcast_to(x, shape);
-        break;
-      }
-      default: {
-        auto at = static_cast<size_t>(*checked_axis(axis, x.rank()));
-        if (!x.dim(axis).is_literal() || x.dim(axis).literal() < 2) break;
-        Dim half = x.dims()[at].literal() / 2;
-        x = concat(std::array{slice(x, axis, 0, half), slice(x, axis, half, x.dim(axis))}, axis);
-      }
+      case 5: x = stretched(draw, x); break;
+      default: x = halved(x, axis);
     }
   }
   return x;

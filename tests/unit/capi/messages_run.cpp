@@ -327,8 +327,6 @@ TEST(messages, inputs_of_models_and_programs) {
   rlx_compiled_release(calls.program);
 }
 
-// ---- slots, reports and keys ----
-
 TEST(messages, slots_that_cannot_be_bound_or_linked) {
   expect_told(std::vector<Told>{
       {"binds a slot that is not there",
@@ -448,8 +446,6 @@ TEST(messages, reports_names_and_handles_that_are_not_there) {
        }},
   });
 }
-
-// ---- params ----
 
 TEST(messages, params_that_are_not_set_or_not_there) {
   expect_told(std::vector<Told>{
