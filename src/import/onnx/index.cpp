@@ -35,14 +35,21 @@ void build_gather_nd(Call& call) {
   call.out(0, call.op("gather_nd", {call.in(0), call.in(1)}, {{"batch_dims", call.i64("batch_dims", 0)}}));
 }
 
-void build_scatter_elements(Call& call) {
+// A sum of bools is true where one of them is, a product where all are.
+std::string reduction_of(Call& call) {
   std::string reduction(call.text("reduction", "none"));
+  if (call.type(0).dtype != DType::kBool) return reduction;
+  return reduction == "add" ? "max" : reduction == "mul" ? "min" : reduction;
+}
+
+void build_scatter_elements(Call& call) {
+  std::string reduction = reduction_of(call);
   call.out(0, call.op("scatter_elements", {call.in(0), call.in(1), call.in(2)},
                       {{"axis", call.i64("axis", 0)}, {"reduction", reduction}}));
 }
 
 void build_scatter_nd(Call& call) {
-  std::string reduction(call.text("reduction", "none"));
+  std::string reduction = reduction_of(call);
   call.out(0, call.op("scatter_nd", {call.in(0), call.in(1), call.in(2)}, {{"reduction", reduction}}));
 }
 

@@ -181,7 +181,7 @@ struct StackedLoop {
   std::vector<size_t> kept, stacked;  // outputs of the original node: tensors, and sequences
 };
 
-// nullopt if a sequence is not empty at the start, or if a trip does anything to it but append.
+// nullopt if a trip does anything to a sequence but append.
 std::optional<StackedLoop> stacked_loop(Call& call, const GraphProto& proto) {
   size_t carries = proto.input.size() - std::min<size_t>(proto.input.size(), 2);
   if (proto.output.size() < carries + 1 || call.inputs() != carries + 2) return std::nullopt;
@@ -197,7 +197,7 @@ std::optional<StackedLoop> stacked_loop(Call& call, const GraphProto& proto) {
       continue;
     }
     const NodeProto* node = appending_node(proto, proto.input[2 + i].name, proto.output[1 + i].name);
-    if (!node || start->absent || start->is_stacked || !start->items.empty()) return std::nullopt;
+    if (!node || start->absent) return std::nullopt;
     appending.push_back(node), loop.stacked.push_back(i);
     rows.push_back({node->input[1], {}});
   }
@@ -212,6 +212,16 @@ std::optional<StackedLoop> stacked_loop(Call& call, const GraphProto& proto) {
   return loop;
 }
 
+// The elements of a sequence as rows; absent if it is empty.
+Expr rows_of(Call& call, const OnnxValue& sequence) {
+  std::vector<Expr> rows;
+  for (OnnxValue item : sequence.items) {
+    Expr x = call.importer().expr(item, call.builder());
+    rows.push_back(sequence.is_stacked ? x : unsqueeze(x, 0));
+  }
+  return rows.empty() ? Expr() : rows.size() == 1 ? rows[0] : concat(rows, 0);
+}
+
 Status build_stacked(Call& call, StackedLoop loop) {
   const GraphProto& body = call.importer().keep(std::move(loop.body));
   Call inner = call.call_on(loop.node, loop.inputs);
@@ -222,7 +232,13 @@ Status build_stacked(Call& call, StackedLoop loop) {
   for (size_t i = 0; i < loop.kept.size(); i++) call.out(loop.kept[i], results[i]);
   for (size_t i = 0; i < loop.stacked.size(); i++) {
     OnnxValue sequence{.is_sequence = true, .is_stacked = true};
-    sequence.items.push_back(results[loop.kept.size() + i]);
+    OnnxValue& rows = sequence.items.emplace_back(results[loop.kept.size() + i]);
+    if (Expr before = rows_of(call, *call.value(2 + loop.stacked[i]))) {
+      Expr both[] = {before, call.importer().expr(rows, call.builder())};
+      Expr joined = concat(both, 0);
+      RLX_TRY(call.status());
+      rows.type = joined.type(), rows.value = joined.value();
+    }
     call.out(loop.stacked[i], sequence);
   }
   return {};

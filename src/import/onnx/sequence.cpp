@@ -45,6 +45,49 @@ Expr rows_of(Call& call) {
   return call.importer().expr(rows, call.builder());
 }
 
+void put_rows(Call& call, Expr rows) {
+  if (!rows.valid()) return;
+  OnnxValue sequence{.is_sequence = true, .is_stacked = true};
+  sequence.items.push_back(item_of(rows));
+  call.out(0, sequence);
+}
+
+// The position that an input gives among `count` rows, or the fallback.
+Expr row_position(Call& call, size_t input, Expr count, Expr fallback) {
+  if (!call.has(input)) return fallback;
+  Expr at = cast(reshape(call.in(input), {}), DType::kI64);
+  return where(less(at, 0), at + count, at);
+}
+
+// Rows by their places, if the position is from 0 to `last`. Else a place is beyond the end: the run fails.
+Expr rows_at(Expr rows, Expr places, Expr position, Expr last) {
+  Expr is_valid = logical_and(less_equal(position * 0.0, position), less_equal(position, last));
+  return gather(rows, where(is_valid, places, rows.builder().size(rows.dim(0), DType::kI64)), 0);
+}
+
+void insert_row(Call& call, Expr rows) {
+  Expr x = call.in(1);
+  if (!rows.valid() || !x.valid()) return;
+  if (rows.rank() != x.rank() + 1 || rows.dtype() != x.dtype())
+    return call.fail_of_sizes("a sequence of unlike elements whose length only the run knows");
+  Builder& b = call.builder();
+  Expr count = b.size(rows.dim(0), DType::kI64), at = row_position(call, 2, count, count);
+  Expr both[] = {rows, unsqueeze(x, 0)};
+  Expr joined = concat(both, 0);
+  if (!call.has(2) || !joined.valid()) return put_rows(call, joined);
+  Expr place = iota(b, {joined.dim(0)}, 0, DType::kI64);
+  put_rows(call,
+           rows_at(joined, where(less(place, at), place, where(equal(place, at), count, place - 1.0)), at, count));
+}
+
+void erase_row(Call& call, Expr rows) {
+  if (!rows.valid()) return;
+  Builder& b = call.builder();
+  Expr count = b.size(rows.dim(0), DType::kI64), last = count - 1.0, at = row_position(call, 1, count, last);
+  Expr place = iota(b, {rows.dim(0) - 1}, 0, DType::kI64);
+  put_rows(call, rows_at(rows, where(less(place, at), place, place + 1.0), at, last));
+}
+
 // A position below `end`, counted from the end of `count` items if negative; `fallback` where it is not given.
 std::optional<size_t> position(Call& call, size_t input, size_t count, size_t end, int64_t fallback) {
   int64_t given = fallback;
@@ -72,6 +115,7 @@ void build_construct(Call& call) {
 }
 
 void build_insert(Call& call) {
+  if (Expr rows = rows_of(call)) return insert_row(call, rows);
   const auto* items = items_of(call, 0);
   if (!items || !call.has(1)) return;
   auto at = position(call, 2, items->size(), items->size() + 1, static_cast<int64_t>(items->size()));
@@ -84,6 +128,7 @@ void build_insert(Call& call) {
 }
 
 void build_erase(Call& call) {
+  if (Expr rows = rows_of(call)) return erase_row(call, rows);
   const auto* items = items_of(call, 0);
   if (!items) return;
   auto at = position(call, 1, items->size(), items->size(), static_cast<int64_t>(items->size()) - 1);

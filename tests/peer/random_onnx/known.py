@@ -230,13 +230,16 @@ COORDINATES = {
 
 
 def samples_at_an_edge(graph, inner):
-    """The nearest pixel, by a scale that is a rounded fraction, where the fraction itself gives an edge between two pixels."""
+    """The nearest pixel, by a scale that is a rounded fraction, where the fraction itself gives an edge between two pixels. Where sizes
+    are given ONNX Runtime rounds their fraction to such a scale."""
     for node in nodes_of(graph, "Resize"):
-        scales = inner.get(node.ins[2]) if len(node.ins) == 3 else None
         place = COORDINATES.get(node.attrs.get("coordinate_transformation_mode", "half_pixel"))
-        y = inner.get(node.outs[0])
-        if scales is None or place is None or y is None or node.attrs.get("mode", "nearest") != "nearest":
+        x, y = inner.get(node.ins[0]), inner.get(node.outs[0])
+        scales = inner.get(node.ins[2]) if len(node.ins) == 3 else None
+        if x is None or y is None or place is None or node.attrs.get("mode", "nearest") != "nearest":
             continue
+        if scales is None:
+            scales = np.array([size / n for size, n in zip(y.shape, x.shape) if n], np.float32)
         parts = 1 if node.attrs.get("nearest_mode", "round_prefer_floor") in ("floor", "ceil") else 2
         for scale, size in zip(scales.tolist(), y.shape[-len(scales):]):
             fraction = Fraction(scale).limit_denominator(1000)

@@ -120,4 +120,19 @@ TEST(onnx_numbers, one_direction_takes_the_activations_of_two) {
   EXPECT_EQ(Opened(maker).run({x}), "f32[1,1,1,1] 8");
 }
 
+TEST(onnx_numbers, bools_that_are_scattered_are_added_as_an_or_and_multiplied_as_an_and) {
+  for (const char* op_type : {"ScatterElements", "ScatterND"})
+    for (const char* reduction : {"add", "mul"}) {
+      bool is_rows = std::string_view(op_type) == "ScatterND", is_sum = std::string_view(reduction) == "add";
+      Maker maker(18);
+      maker.input("x", 1, {"4"})
+          .input("u", 1, {"4"})
+          .i64("at", is_rows ? std::vector<int64_t>{4, 1} : std::vector<int64_t>{4}, {0, 1, 2, 3});
+      maker.node("Cast", {"x"}, {"p"}, {Maker::attr("to", 9)}).node("Cast", {"u"}, {"q"}, {Maker::attr("to", 9)});
+      maker.node(op_type, {"p", "at", "q"}, {"y"}, {Maker::attr("reduction", reduction)}).output("y");
+      EXPECT_EQ(Opened(maker).run({floats({4}, {0, 0, 1, 1}), floats({4}, {0, 1, 0, 1})}),
+                is_sum ? "bool[4] 0 1 1 1" : "bool[4] 0 0 0 1");
+    }
+}
+
 }  // namespace rlx

@@ -170,6 +170,43 @@ TEST(onnx_sequences, a_sequence_that_trips_without_a_known_number_append_to_is_w
   EXPECT_EQ(length.run({counting({2}), limit(16)}), "i64[] 4");
 }
 
+// x, x + 1, ... from a loop whose trips only the run knows, after the elements of `start`.
+static Maker counted(const std::vector<std::string>& start) {
+  Maker body, maker(13);
+  body.input("i", 7, {}).input("more", 9, {}).sequence("s", 1).node("Cast", {"i"}, {"f"}, {Maker::attr("to", 1)});
+  body.node("Add", {"x", "f"}, {"row"}).node("SequenceInsert", {"s", "row"}, {"longer"});
+  body.node("Identity", {"more"}, {"again"}).output("again").output("longer");
+  maker.input("x", 1, {"2"}).input("trips", 7, {}).input("at", 7, {});
+  maker.node(start.empty() ? "SequenceEmpty" : "SequenceConstruct", start, {"none"});
+  maker.node("Loop", {"trips", "", "none"}, {"rows"}, {Maker::attr("body", body)});
+  return maker;
+}
+
+TEST(onnx_sequences, what_trips_have_stacked_gains_and_loses_elements) {
+  auto run = [](const char* op_type, const std::vector<std::string>& in, int64_t at, int64_t trips = 3) {
+    Maker maker = counted({});
+    maker.node(op_type, in, {"s"}).node("ConcatFromSequence", {"s"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+    auto number = [](int64_t value) { return *list({value}).reshaped({}); };
+    return Opened(maker).run({floats({2}, {7, 8}), number(trips), number(at)});
+  };
+  EXPECT_EQ(run("SequenceInsert", {"rows", "x"}, 0), "f32[8] 7 8 8 9 9 10 7 8");
+  EXPECT_EQ(run("SequenceInsert", {"rows", "x", "at"}, 1), "f32[8] 7 8 7 8 8 9 9 10");
+  EXPECT_EQ(run("SequenceInsert", {"rows", "x", "at"}, -1), "f32[8] 7 8 8 9 7 8 9 10");
+  EXPECT_NE(run("SequenceInsert", {"rows", "x", "at"}, 3, 0).substr(0, 3), "f32");
+  EXPECT_NE(run("SequenceInsert", {"rows", "x", "at"}, 4).substr(0, 3), "f32");
+  EXPECT_NE(run("SequenceInsert", {"rows", "x", "at"}, -4).substr(0, 3), "f32");
+  EXPECT_EQ(run("SequenceErase", {"rows"}, 0), "f32[4] 7 8 8 9");
+  EXPECT_EQ(run("SequenceErase", {"rows", "at"}, -3), "f32[4] 8 9 9 10");
+  EXPECT_NE(run("SequenceErase", {"rows", "at"}, 3).substr(0, 3), "f32");
+}
+
+TEST(onnx_sequences, trips_append_to_elements_that_are_there) {
+  Maker maker = counted({"x", "x"});
+  maker.node("ConcatFromSequence", {"rows"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  Tensor two = *list({2}).reshaped({});
+  EXPECT_EQ(Opened(maker).run({floats({2}, {7, 8}), two, two}), "f32[8] 7 8 7 8 7 8 8 9");
+}
+
 TEST(onnx_sequences, a_sequence_is_split_by_the_sizes_of_the_run) {
   Maker maker(13);
   maker.input("x", 1, {"n", "2"})
