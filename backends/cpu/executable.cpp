@@ -40,8 +40,7 @@ class CpuState : public ExecState {
   };
   std::vector<Moved> on_move;
   std::vector<std::vector<Pointer>> pointers;
-  HostMemory probe;  // a block encoded with the slots at other addresses
-  std::vector<Place> probe_bases;
+  HostMemory probe;            // a block encoded with the slots at other addresses
   std::vector<View> operands;  // of the step at hand; capacity for those of any
 };
 
@@ -105,12 +104,22 @@ Result<std::unique_ptr<ExecState>> CpuExecutable::make_state() const {
   }
   state->operands.reserve(most_operands);
   state->probe = RLX_TRY(HostMemory::allocate(context_.host, most_bytes, MemoryKind::kScratch));
-  state->probe_bases.resize(plan_->base_count());
   return std::unique_ptr<ExecState>(std::move(state));
 }
 
-// An operand at its present place and sizes. `view` is empty before.
-static void resolve(const Access& access, const RunArgs& args, View& view) {
+// Of no two bases the distances add up to a third one, and each has the alignment of memory.
+static uintptr_t distance(uint32_t base) {
+  return uintptr_t{base} << 36 | uintptr_t{base * 40503u & 0xffff} << 16;
+}
+
+// A distant address, from which nothing is read.
+static std::byte* moved(const std::byte* place, uintptr_t distance) {
+  uintptr_t there = reinterpret_cast<uintptr_t>(place) + distance;
+  return reinterpret_cast<std::byte*>(there);  // NOLINT(performance-no-int-to-ptr)
+}
+
+// An operand at its present sizes and place, or as if its slot were elsewhere. `view` is empty before.
+void CpuExecutable::resolve(const Access& access, const RunArgs& args, Slots slots, View& view) const {
   if (access.dtype == DType::kNone) return;
   view.dtype = access.dtype;
   for (SizeId id : access.dims) view.dims.push_back(args.sizes.values[id]);
@@ -121,16 +130,17 @@ static void resolve(const Access& access, const RunArgs& args, View& view) {
     stride *= view.dims[i];
   }
   // Block types have no views: their shift is 0.
-  view.data = args.bases.values[access.base].host + access.offset +
-              args.sizes.values[access.shift] * element_bytes(access.dtype);
+  std::byte* base = args.bases.values[access.base].host;
+  if (slots == Slots::kElsewhere && plan_->is_slot(access.base)) base = moved(base, distance(access.base));
+  view.data = base + access.offset + args.sizes.values[access.shift] * element_bytes(access.dtype);
 }
 
 // The result refers to the operands in the state, which the next call replaces.
-StepView CpuExecutable::view_of(uint32_t index, const RunArgs& args, CpuState& state) const {
+StepView CpuExecutable::view_of(uint32_t index, const RunArgs& args, Slots slots, CpuState& state) const {
   const Step& own = step(index);
   state.operands.clear();
   for (const auto* list : {&own.in, &own.out})
-    for (const Access& it : *list) resolve(it, args, state.operands.emplace_back());
+    for (const Access& it : *list) resolve(it, args, slots, state.operands.emplace_back());
   std::span<const View> all = state.operands;
   return {*plan_,
           own,
@@ -144,7 +154,8 @@ StepView CpuExecutable::view_of(uint32_t index, const RunArgs& args, CpuState& s
 
 void CpuExecutable::encode(uint32_t index, const RunArgs& args, CpuState& state) const {
   state.launches[index] = {};
-  kernel(index).encode(view_of(index, args, state), caps_, state.args.data() + args_at_[index], state.launches[index]);
+  StepView view = view_of(index, args, Slots::kHere, state);
+  kernel(index).encode(view, caps_, state.args.data() + args_at_[index], state.launches[index]);
 }
 
 // Lists the phases of steps [first, last) for the walk.
@@ -156,36 +167,17 @@ void CpuExecutable::list_phases(uint32_t first, uint32_t last, CpuState& state) 
   group_phases(state.phases, state.groups);
 }
 
-// A distant address, from which nothing is read.
-static std::byte* moved(const std::byte* place, uintptr_t distance) {
-  uintptr_t there = reinterpret_cast<uintptr_t>(place) + distance;
-  return reinterpret_cast<std::byte*>(there);  // NOLINT(performance-no-int-to-ptr)
-}
-
 // Finds the words of a block that are pointers into slots. It encodes the block once more with the slots at other
 // addresses: a word that changes by the distance of a slot is a pointer into it. If anything else differs, the block is
 // encoded again whenever a slot moves. Blocks of bodies are examined at once, because their slots move at every trip;
 // others when a slot moves for the first time.
 void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState& state) const {
-  // No two distances add up to a third one, and each has the alignment of memory.
-  auto distance = [](uint32_t base) { return uintptr_t{base} << 36 | uintptr_t{base * 40503u & 0xffff} << 16; };
-  const Step& own = step(index);
   std::vector<Pointer>& pointers = state.pointers[index];
   pointers.clear();
-  // Only those that the step uses: a program may have as many slots as steps.
-  state.probe_bases[kArenaBase] = args.bases.values[kArenaBase];
-  for (auto* list : {&own.in, &own.out})
-    for (const Access& it : *list) {
-      if (it.dtype == DType::kNone) continue;
-      Place& place = state.probe_bases[it.base] = args.bases.values[it.base];
-      if (plan_->is_slot(it.base)) place.host = moved(place.host, distance(it.base));
-    }
-  RunArgs elsewhere = args;
-  elsewhere.bases.values = state.probe_bases;
   size_t bytes = args_at_[index + 1] - args_at_[index];
   std::memcpy(state.probe.data(), state.args.data() + args_at_[index], bytes);
   Launch launch;
-  kernel(index).encode(view_of(index, elsewhere, state), caps_, state.probe.data(), launch);
+  kernel(index).encode(view_of(index, args, Slots::kElsewhere, state), caps_, state.probe.data(), launch);
   auto* here = reinterpret_cast<const uintptr_t*>(state.args.data() + args_at_[index]);
   auto* there = reinterpret_cast<const uintptr_t*>(state.probe.data());
   state.on_move[index] = launch == state.launches[index] ? CpuState::kPatch : CpuState::kEncode;
@@ -265,7 +257,7 @@ Status CpuExecutable::set_size(uint32_t symbol, int64_t size, const RunArgs& arg
 // The step sets the sizes that it decides. Steps that depend on them are encoded before they run.
 Status CpuExecutable::measure(uint32_t index, const RunArgs& args, CpuState& state) const {
   auto set = [&](uint32_t symbol, int64_t size) { return set_size(symbol, size, args, state); };
-  RLX_TRY(kernel(index).measure(view_of(index, args, state), set));
+  RLX_TRY(kernel(index).measure(view_of(index, args, Slots::kHere, state), set));
   note_changes(args, state);
   return {};
 }

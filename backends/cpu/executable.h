@@ -36,7 +36,9 @@ class CpuExecutable : public Executable {
     const Kernel* row = step(index).kernel;
     return row ? static_cast<const CpuKernel&>(*row) : kCopyKernel;
   }
-  StepView view_of(uint32_t index, const RunArgs&, CpuState&) const;
+  enum class Slots { kHere, kElsewhere };  // where they are, or at other addresses
+  void resolve(const Access&, const RunArgs&, Slots, View&) const;
+  StepView view_of(uint32_t index, const RunArgs&, Slots, CpuState&) const;
   void note_uses();
   static void mark_stale(std::span<const uint32_t> steps, CpuState&);
   void encode(uint32_t index, const RunArgs&, CpuState&) const;

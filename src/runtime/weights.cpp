@@ -2,10 +2,10 @@
 #include "runtime/weights.h"
 
 #include <algorithm>
-#include <memory>
 #include <tuple>
 
 #include "base/hash.h"
+#include "base/undo.h"
 #include "base/json.h"
 #include "base/nearest.h"
 
@@ -65,10 +65,12 @@ Status Weights::put(std::string_view name, Tensor tensor) {
   auto found = by_name_.find(name);
   if (found == by_name_.end()) {
     entries_.push_back({std::string(name), std::move(tensor)});
-    auto without_name = [&](Entry* it) { tensor = std::move(it->tensor), entries_.pop_back(); };
-    std::unique_ptr<Entry, decltype(without_name)> undo(&entries_.back(), without_name);
+    Undo entry([&] {
+      tensor = std::move(entries_.back().tensor);  // released without the lock
+      entries_.pop_back();
+    });
     by_name_.emplace(entries_.back().name, entries_.size() - 1);
-    (void)undo.release();
+    entry.commit();
     return {};
   }
   Entry& entry = entries_[found->second];
