@@ -194,7 +194,7 @@ class Normaliser {
     std::vector<Dim> sizes = std::get<std::vector<Dim>>(attrs_.values()[i]), rest(from.begin(), from.end());
     Dim known = 1;
     Dim* open = nullptr;
-    bool is_ambiguous = false;  // there is no 0 in the input that a 0 stands for
+    bool has_zero = false, is_ambiguous = false;  // ambiguous: there is no 0 in the input that a 0 stands for
     for (Dim& size : sizes) {
       if (!size.is(-1)) {
         if (size.is_literal() && size.literal() < 0)
@@ -202,6 +202,7 @@ class Normaliser {
               .with("expected", "0 or more")
               .with("got", size.text());
         auto zero = size.is(0) ? std::find(rest.begin(), rest.end(), size) : rest.end();
+        has_zero |= size.is(0);
         is_ambiguous |= size.is(0) && zero == rest.end();
         if (zero == rest.end())
           known *= size;
@@ -214,9 +215,9 @@ class Normaliser {
       }
     }
     if (!open) return {};
-    if (is_ambiguous) return Status(Code::kShape, "-1 beside a size of 0 is ambiguous");
     Dim total = element_count(rest);
     auto exact = exact_div(total, known);
+    if (is_ambiguous || (has_zero && !exact)) return Status(Code::kShape, "-1 beside a size of 0 is ambiguous");
     if (!exact && total.is_literal() && known.is_literal())
       return Status(Code::kShape,
                     format("the number of elements, {}, is not a multiple of the other sizes, {}", total, known))

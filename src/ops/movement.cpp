@@ -93,6 +93,7 @@ Outputs decompose_split(const Inputs& in, const Attrs& attrs) {
   Outputs pieces;
   Dim start = 0;
   for (const Dim& size : sizes) {
+    if (attrs.has("sizes") && !require(x, Guard::kLessEqual, Dim(0), size)) return {};
     if (attrs.has("sizes") && !require(x, Guard::kLessEqual, start + size, n)) return {};
     pieces.push_back(slice(x, axis, start, start + size));
     start += size;

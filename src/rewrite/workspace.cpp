@@ -202,8 +202,8 @@ void Workspace::roll_back(const Graph::Mark& mark) {
   states_.resize(mark.nodes);
 }
 
-// Whether a node that was made since the mark decides the same sizes as this node: then this one need not stay for
-// them.
+// Whether this node need not stay for the sizes that it decides: there are none, or a node that was made since the mark
+// decides the same.
 bool Workspace::is_decided_again(uint32_t node, const Graph::Mark& mark) const {
   auto symbols_of = [&](uint32_t index) {
     std::vector<std::string> symbols;
@@ -211,8 +211,10 @@ bool Workspace::is_decided_again(uint32_t node, const Graph::Mark& mark) const {
     return symbols;
   };
   if (!graph_.info(graph_.node(node)).names_sizes) return false;
+  const std::vector<std::string> own = symbols_of(node);
+  if (own.empty()) return true;
   for (auto made = static_cast<uint32_t>(mark.nodes); made < graph_.nodes().size(); made++)
-    if (symbols_of(made) == symbols_of(node)) return true;
+    if (symbols_of(made) == own) return true;
   return false;
 }
 

@@ -5,9 +5,9 @@
 #include <tuple>
 
 #include "base/hash.h"
-#include "base/undo.h"
 #include "base/json.h"
 #include "base/nearest.h"
+#include "base/undo.h"
 
 namespace rlx {
 

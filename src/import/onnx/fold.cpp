@@ -148,6 +148,8 @@ Item divisor(Call& call, const Dim& b) {
   return range.lo > 0 ? b : max(Dim(1), b);
 }
 
+// Floats have a quotient of sizes only where the division is exact. It counts as defined for a size of 0, too: whether
+// a size may be 0 is seldom known, and what depends on the quotient must keep its shape.
 // Integers divide toward zero: the positive part and the negated negative part are divided separately, rounding down.
 Item divide(Call& call, const Dim& a, const Dim& b) {
   if (b.is(0)) return std::nullopt;

@@ -38,6 +38,8 @@ OPEN = {
     "quantize NaN": "or, where the scale comes from the input, infinities: open",
     "order of factors": "a product overflows or underflows in one order of its factors and not in another, as in a batch norm of huge numbers",
     "squares that cancel": "ONNX Runtime's LRN adds squares to a sum and takes them away again: small ones beside large ones are lost, infinite ones become NaN",
+    "sum of an integer": "of a single i64: ONNX Runtime takes it through a double",
+    "quotient of sizes": "as floats: librlx divides the sizes, so that n / n is 1 where n is 0, too",
     "squares of integers": "ONNX Runtime's ReduceSumSquare computes in doubles",
     "squares below the smallest": "of f32: denormal numbers may count as 0 by semantics.md N5, inside a node too",
     "sign of zero": "has no meaning by semantics.md N4, so neither has that of its reciprocal",
@@ -128,6 +130,10 @@ def pads_alone(graph, inner):
 def leaves_integers(x):
     """Floats that no 64-bit integer is, or no smaller one: where the conversion is open."""
     return x.dtype.kind == "f" and bool((~np.isfinite(x) | (np.abs(x.astype(np.float64)) >= 128)).any())
+
+
+def is_beyond_doubles(x):
+    return x.dtype == np.int64 and x.size == 1 and any(int(np.float64(number)) != number for number in x.flat)
 
 
 def squares_leave_integers(x):
@@ -268,6 +274,10 @@ READING = [
     (lambda g, x, v: reads(x, g, ("ReduceProd",), order_matters), OPEN["order of factors"]),
     (lambda g, x, v: reads(x, g, ("MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "Hardmax", "ArgMax", "ArgMin"), has_nan), OPEN["largest with NaN"]),
     (lambda g, x, v: reads(x, g, ("ScatterElements", "ScatterND"), has_nan, None), OPEN["scattered NaN"]),
+    (lambda g, x, v: reads(x, g, ("ReduceSum",), is_beyond_doubles) or (within(g, "ReduceSum") and re.search(r"\d{16}", v.message)),
+     OPEN["sum of an integer"]),
+    (lambda g, x, v: "for nan" in v.message and any(nodes_of(g, "Shape", "Size")) and reads(x, g, ("Div",), lambda a: (a == 0).any(), None),
+     OPEN["quotient of sizes"]),
     (lambda g, x, v: reads(x, g, ("ReduceSumSquare",), squares_leave_integers),
      OPEN["squares of integers"]),
     (lambda g, x, v: reads(x, g, ("LpNormalization", "ReduceL2", "ReduceSumSquare"), squares_below_the_smallest), OPEN["squares below the smallest"]),
@@ -296,7 +306,7 @@ READING = [
 
 
 # What has no one answer: the reference evaluator may have either. Everywhere else it has to differ from ONNX Runtime.
-UNSETTLED = {OPEN[name] for name in ("sign of zero", "cast out of range", "resize infinities", "quantize NaN", "order of factors", "nearly equal", "nearly zero", "edge of a pixel", "squares below the smallest", "scattered NaN")}
+UNSETTLED = {OPEN[name] for name in ("sign of zero", "cast out of range", "resize infinities", "quantize NaN", "order of factors", "nearly equal", "nearly zero", "edge of a pixel", "squares below the smallest", "scattered NaN", "quotient of sizes")}
 
 
 def known(graph, verdict, inner, judge):

@@ -211,6 +211,8 @@ TEST(normal, a_reshape_may_have_an_open_size_beside_a_zero_of_its_input) {
   EXPECT_EQ(shape({0, m}, {0, -1}), "f32[0,m]");
   for (std::vector<Dim> to : {std::vector<Dim>{0, 0, -1}, {0, 4, -1}})
     EXPECT_EQ(shape({0, 6}, to).substr(0, 9), "reshape: ") << text_of(to);
+  EXPECT_EQ(shape({0, 6}, {0, 4, -1}).substr(0, 45), "reshape: -1 beside a size of 0 is ambiguous; ");
+  EXPECT_EQ(shape({0, 6}, {0, n, -1}).substr(0, 45), "reshape: -1 beside a size of 0 is ambiguous; ");
   EXPECT_EQ(shape({2, 6}, {0, -1}).substr(0, 45), "reshape: -1 beside a size of 0 is ambiguous; ");
 }
 

@@ -132,6 +132,12 @@ TEST(scatter, refuses_shapes_and_reductions_that_do_not_fit) {
   expect_failure(Op::kScatter, {bools({1}, {0}), idx, bools({1}, {1})}, {{"reduction", "add"}}, Code::kDtype, "bool");
 }
 
+TEST(scatter, max_unpool_needs_the_whole_shape) {
+  Tensor x = f32s({2}, {5, 7}), at = i32s({2}, {3, 0});
+  expect_op(Op::kMaxUnpool, {x, at}, {{"shape", std::vector<int64_t>{2, 2}}}, f32s({2, 2}, {7, 0, 0, 5}));
+  expect_failure(Op::kMaxUnpool, {x, at}, {{"shape", std::vector<int64_t>{-1, 2}}}, Code::kOption);
+}
+
 TEST(dynamic_iota, a_count_becomes_a_size_that_later_nodes_use) {
   Graph graph;
   Builder b(graph);

@@ -52,6 +52,7 @@ TEST(movement, split_and_stack) {
             {i32s({2}, {1, 2}), i32s({2}, {3, 4}), i32s({1}, {5}), i32s({0}, {})});
   expect_failure(Op::kSplit, {x}, {{"sizes", std::vector<int64_t>{2, 2}}}, Code::kShape);
   expect_failure(Op::kSplit, {x}, {}, Code::kOption, "either");
+  expect_failure(Op::kSplit, {x}, {{"sizes", std::vector<int64_t>{6, -1}}}, Code::kOption);
   expect_op(Op::kStack, {i32s({2}, {1, 2}), i32s({2}, {3, 4})}, {{"axis", int64_t{-1}}}, i32s({2, 2}, {1, 3, 2, 4}));
 }
 
@@ -67,6 +68,16 @@ TEST(movement, splitting_a_symbol_gives_sizes_without_a_trace_of_clamps) {
   ASSERT_TRUE(b.status().ok()) << b.status().message();
   EXPECT_EQ(text_of(sized[1].type()), "f32[6]");
   EXPECT_EQ(text_of(b.ops(Op::kTopK, {y}, {{"k", int64_t{3}}})[0].type()), "f32[3]");
+}
+
+TEST(movement, a_size_of_a_piece_that_may_be_negative_gets_a_guard) {
+  Graph graph;
+  Builder b(graph);
+  Dim n = Dim::symbol("n");
+  Expr x = b.wrap(*graph.add_input("x", DType::kF32, {n * 2 + 1}));
+  b.ops(Op::kSplit, {x}, {{"sizes", std::vector<Dim>{n + 2, n - 1}}});
+  ASSERT_TRUE(b.status().ok()) << b.status().message();
+  EXPECT_TRUE(graph.implies(Guard::kLessEqual, 1, n));
 }
 
 TEST(movement, flip_roll_and_reverse) {
