@@ -49,17 +49,19 @@ bool Storage::enter(int64_t side) {
 }
 
 // Each user holds the storage itself, not the user whose handle it was made of: a chain of users would grow for ever.
-std::shared_ptr<Storage> Storage::used(int64_t side) {
-  if (!enter(side)) return nullptr;
-  return {this, [side, held = shared_from_this()](Storage* it) { it->leave(side); }};
+// The handle of the first use is of no user.
+std::shared_ptr<Storage> Storage::used(const std::shared_ptr<Storage>& storage, int64_t side) {
+  if (!storage->enter(side)) return nullptr;
+  std::call_once(storage->first_use_, [&] { storage->self_ = storage; });
+  return {storage.get(), [side, held = storage->self_.lock()](Storage* it) { it->leave(side); }};
 }
 
 std::shared_ptr<Storage> Storage::frozen(const std::shared_ptr<Storage>& storage) {
-  return storage->used(kFreezer);
+  return used(storage, kFreezer);
 }
 
 std::shared_ptr<Storage> Storage::written(const std::shared_ptr<Storage>& storage) {
-  return storage->is_read_only() ? nullptr : storage->used(kWriter);
+  return storage->is_read_only() ? nullptr : used(storage, kWriter);
 }
 
 }  // namespace rlx

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 namespace rlx {
 
@@ -44,7 +45,7 @@ std::shared_ptr<Buffer> host_buffer(std::shared_ptr<std::byte> data, size_t byte
 
 // A shared piece of a buffer. Whether it may be written is a property of the storage, not of its holder. Invariant: it
 // has writers or freezers, never both. Thread-safe.
-class Storage : public std::enable_shared_from_this<Storage> {
+class Storage {
  public:
   Storage(std::shared_ptr<Buffer> buffer, size_t offset, size_t bytes, bool writable = true);
 
@@ -65,7 +66,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
   static std::shared_ptr<Storage> written(const std::shared_ptr<Storage>& storage);
 
  private:
-  std::shared_ptr<Storage> used(int64_t side);
+  static std::shared_ptr<Storage> used(const std::shared_ptr<Storage>& storage, int64_t side);
   bool enter(int64_t side);
   void leave(int64_t side) { users_.fetch_sub(side, std::memory_order_release); }
 
@@ -74,6 +75,8 @@ class Storage : public std::enable_shared_from_this<Storage> {
   std::byte* host_;
   bool writable_;
   std::atomic<int64_t> users_{0};  // above 0: writers; below: freezers
+  std::once_flag first_use_;
+  std::weak_ptr<Storage> self_;  // set by the first use: most storages have none
 };
 
 }  // namespace rlx
