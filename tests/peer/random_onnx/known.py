@@ -12,7 +12,7 @@ OPEN = {
     "reduce nothing": "ONNX Runtime's mean of nothing is 0 where the reference has NaN",
     "pool nothing": "windows over an axis of size 0: ONNX Runtime gives one of them, the reference none",
     "loop without trips": "stacked outputs of no trips: ONNX Runtime gives dims 0 where the body's are not known to it",
-    "product of nothing": "a sum of no terms: MatMul of a vector leaves its result unset in ONNX Runtime, Gemm forgets beta",
+    "product of nothing": "a sum of no terms: MatMul of a vector and MatMulInteger leave their result unset in ONNX Runtime, Gemm forgets beta",
     "resize infinities": "samples of weight 0 that are not finite: open",
     "clip infinities": "without a bound, ONNX Runtime clips infinities to the largest number; the reference leaves them",
     "window larger than its input": "ONNX Runtime rounds its negative number of steps towards 0",
@@ -45,7 +45,7 @@ OPEN = {
     "sign of zero": "has no meaning by semantics.md N4, so neither has that of its reciprocal",
     "half of a double": "ONNX Runtime rounds it to a float first, so that a number beside a tie becomes one",
     "nearly equal": "two floats that rounding sets apart, or makes equal",
-    "nearly zero": "a divisor, the base of a power, what Log reads, or what NonZero reads, that rounding makes 0, or sets apart from it",
+    "nearly zero": "a divisor, the base of a power, a factor of infinity, what Log reads, or what NonZero reads, that rounding makes 0, or sets apart from it",
     "edge of a pixel": "a coordinate that rounding moves across the edge between two pixels: librlx takes the simple fraction that a scale stands for",
     "concat of nothing": "ONNX Runtime does not compare the other sizes of what Concat joins where an input has no elements",
     "wrapped twice": "padding by more elements than an axis has: ONNX Runtime wraps once, and then reads what is not there",
@@ -215,6 +215,12 @@ def nearly_overflows(x):
     return x.dtype.kind == "f" and bool((np.abs(x[np.isfinite(x)].astype(np.float64)) > 1e-4 * np.finfo(x.dtype).max).any())
 
 
+def infinite_products_of_nearly_zero(graph, inner):
+    """0 times infinity is NaN, and the smallest number times infinity is infinity."""
+    factors = [[inner[name] for name in node.ins[:2] if name in inner] for node in nodes_of(graph, "MatMul", "Gemm", "Mul")]
+    return any(any(map(not_finite, pair)) and any(map(cancels, pair)) for pair in factors)
+
+
 def powers_of_nearly_zero(graph, inner):
     """A power that has no bound near 0, or is no number below it, of a base that may be on either side."""
     for node in nodes_of(graph, "Pow"):
@@ -274,7 +280,7 @@ READING = [
     (lambda g, x, v: reads(x, g, ("ReduceProd",), order_matters), OPEN["order of factors"]),
     (lambda g, x, v: reads(x, g, ("MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "Hardmax", "ArgMax", "ArgMin"), has_nan), OPEN["largest with NaN"]),
     (lambda g, x, v: reads(x, g, ("ScatterElements", "ScatterND"), has_nan, None), OPEN["scattered NaN"]),
-    (lambda g, x, v: reads(x, g, ("ReduceSum",), is_beyond_doubles) or (within(g, "ReduceSum") and re.search(r"\d{16}", v.message)),
+    (lambda g, x, v: reads(x, g, ("ReduceSum", "ReduceL1"), is_beyond_doubles) or (within(g, "ReduceSum", "ReduceL1") and re.search(r"\d{16}", v.message)),
      OPEN["sum of an integer"]),
     (lambda g, x, v: "for nan" in v.message and any(nodes_of(g, "Shape", "Size")) and reads(x, g, ("Div",), lambda a: (a == 0).any(), None),
      OPEN["quotient of sizes"]),
@@ -287,6 +293,8 @@ READING = [
     (lambda g, x, v: "inf" in v.message and reads(x, g, ("Reciprocal", "Div", "Log"), cancels, None), OPEN["nearly zero"]),
     (lambda g, x, v: reads(x, g, ("NonZero",), cancels), OPEN["nearly zero"]),
     (lambda g, x, v: powers_of_nearly_zero(g, x), OPEN["nearly zero"]),
+    (lambda g, x, v: "nan for" in v.message and infinite_products_of_nearly_zero(g, x), OPEN["nearly zero"]),
+    (lambda g, x, v: reads(x, g, ("MatMulInteger",), lambda a: a.size == 0, None), OPEN["product of nothing"]),
     (lambda g, x, v: reads(x, g, ("ReduceLogSum",), sum_cancels), OPEN["nearly zero"]),
     (lambda g, x, v: reads(x, g, ("BatchNormalization",), nearly_overflows), OPEN["order of factors"]),
     (lambda g, x, v: wraps_twice(g, x), OPEN["wrapped twice"]),
@@ -306,7 +314,8 @@ READING = [
 
 
 # What has no one answer: the reference evaluator may have either. Everywhere else it has to differ from ONNX Runtime.
-UNSETTLED = {OPEN[name] for name in ("sign of zero", "cast out of range", "resize infinities", "quantize NaN", "order of factors", "nearly equal", "nearly zero", "edge of a pixel", "squares below the smallest", "scattered NaN", "quotient of sizes")}
+UNSETTLED = {OPEN[name] for name in ("sign of zero", "cast out of range", "resize infinities", "quantize NaN", "order of factors", "nearly equal", "nearly zero", "edge of a pixel", "squares below the smallest", "scattered NaN", "quotient of sizes",
+                                       "windows of padding")}
 
 
 def known(graph, verdict, inner, judge):
