@@ -33,6 +33,13 @@ class KeptMemory::Held : public Buffer {
   SizeClass key_;
 };
 
+struct KeptMemory::Whole {
+  template <class... Arguments>
+  explicit Whole(Arguments&&... of_buffer) : buffer(std::forward<Arguments>(of_buffer)...), storage(buffer) {}
+  Held buffer;
+  Storage storage;
+};
+
 // Allocates memory of a class. A failure says how many bytes were asked for, and for what.
 Result<HostMemory> KeptMemory::allocated(SizeClass key, size_t asked) const {
   constexpr std::string_view kUses[] = {"a tensor", "intermediate values", "prepared weights", "working memory"};
@@ -43,17 +50,27 @@ Result<HostMemory> KeptMemory::allocated(SizeClass key, size_t asked) const {
       .with("got", std::to_string(asked));
 }
 
-Result<std::shared_ptr<Buffer>> KeptMemory::allocate(size_t bytes, MemoryKind kind) {
+template <class Object>
+Result<std::shared_ptr<Object>> KeptMemory::make(size_t bytes, MemoryKind kind) {
   bool is_kept = most_ > 0 && bytes >= kSmallest && bytes <= most_;
   SizeClass key{kind, is_kept ? class_size(bytes) : bytes};
-  if (!is_kept)
-    return std::shared_ptr<Buffer>(std::make_shared<Held>(RLX_TRY(allocated(key, bytes)), bytes, nullptr, key));
+  if (!is_kept) return std::make_shared<Object>(RLX_TRY(allocated(key, bytes)), bytes, nullptr, key);
   HostMemory memory = take_kept(key);
   if (memory.data())
     memory.count_again();
   else
     memory = RLX_TRY(allocated(key, bytes));
-  return std::shared_ptr<Buffer>(std::make_shared<Held>(std::move(memory), bytes, shared_from_this(), key));
+  return std::make_shared<Object>(std::move(memory), bytes, shared_from_this(), key);
+}
+
+Result<std::shared_ptr<Buffer>> KeptMemory::allocate(size_t bytes, MemoryKind kind) {
+  return std::shared_ptr<Buffer>(RLX_TRY(make<Held>(bytes, kind)));
+}
+
+Result<std::shared_ptr<Storage>> KeptMemory::allocate_storage(size_t bytes, MemoryKind kind) {
+  std::shared_ptr<Whole> whole = RLX_TRY(make<Whole>(bytes, kind));
+  Storage* storage = &whole->storage;
+  return std::shared_ptr<Storage>(std::move(whole), storage);
 }
 
 // Empty if no buffer of the class is kept.

@@ -21,6 +21,8 @@ class KeptMemory : public std::enable_shared_from_this<KeptMemory> {
   // As HostMemory::allocate. A buffer of kSmallest bytes or more may be a kept one with old contents; it comes back
   // here when its last reference goes.
   Result<std::shared_ptr<Buffer>> allocate(size_t bytes, MemoryKind kind);
+  // The same, and the storage of the whole buffer, as one object.
+  Result<std::shared_ptr<Storage>> allocate_storage(size_t bytes, MemoryKind kind);
   void trim();  // gives all kept memory back to the allocator
   int64_t bytes() const;
 
@@ -30,6 +32,9 @@ class KeptMemory : public std::enable_shared_from_this<KeptMemory> {
  private:
   using SizeClass = std::pair<MemoryKind, size_t>;
   class Held;
+  struct Whole;
+  template <class Object>
+  Result<std::shared_ptr<Object>> make(size_t bytes, MemoryKind kind);
   Result<HostMemory> allocated(SizeClass key, size_t asked) const;
   HostMemory take_kept(SizeClass key);
   void take_back(HostMemory memory, SizeClass key);

@@ -27,9 +27,17 @@ std::shared_ptr<Buffer> host_buffer(std::shared_ptr<std::byte> data, size_t byte
 }
 
 Storage::Storage(std::shared_ptr<Buffer> buffer, size_t offset, size_t bytes, bool writable)
-    : buffer_(std::move(buffer)), offset_(offset), bytes_(bytes), host_(buffer_->host()), writable_(writable) {
+    : buffer_(buffer.get()),
+      keeps_(std::move(buffer)),
+      offset_(offset),
+      bytes_(bytes),
+      host_(buffer_->host()),
+      writable_(writable) {
   if (host_) host_ += offset_;
 }
+
+Storage::Storage(Buffer& buffer)
+    : buffer_(&buffer), offset_(0), bytes_(buffer.size()), host_(buffer.host()), writable_(true) {}
 
 bool Storage::overlaps(const Storage& other) const {
   if (!bytes_ || !other.bytes_) return false;

@@ -28,7 +28,8 @@ struct Place {
   std::byte* host = nullptr;  // the host's address of the same place; null if it has none
 
   Place() = default;
-  Place(Buffer& in, size_t at) : buffer(&in), offset(at), host(in.host() ? in.host() + at : nullptr) {}
+  Place(Buffer& in, size_t at) : Place(in, at, in.host() ? in.host() + at : nullptr) {}
+  Place(Buffer& in, size_t at, std::byte* of_host) : buffer(&in), offset(at), host(of_host) {}
   Place operator+(int64_t bytes) const {
     Place place = *this;
     place.offset += static_cast<size_t>(bytes);
@@ -48,12 +49,18 @@ std::shared_ptr<Buffer> host_buffer(std::shared_ptr<std::byte> data, size_t byte
 class Storage {
  public:
   Storage(std::shared_ptr<Buffer> buffer, size_t offset, size_t bytes, bool writable = true);
+  // All of a buffer that lives as long as the storage.
+  explicit Storage(Buffer& buffer);
 
-  const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
+  Buffer& buffer() const { return *buffer_; }
+  // The buffer for another storage within it, which then keeps this one.
+  static std::shared_ptr<Buffer> shared_buffer(const std::shared_ptr<Storage>& storage) {
+    return {storage, storage->buffer_};
+  }
   size_t offset() const { return offset_; }
   size_t bytes() const { return bytes_; }
   std::byte* host() const { return host_; }
-  Place place() const { return {*buffer_, offset_}; }
+  Place place() const { return {*buffer_, offset_, host_}; }
 
   bool is_read_only() const { return !writable_; }                               // whatever its users
   bool is_frozen() const { return users_.load(std::memory_order_acquire) < 0; }  // a param, constant or weight
@@ -70,7 +77,8 @@ class Storage {
   bool enter(int64_t side);
   void leave(int64_t side) { users_.fetch_sub(side, std::memory_order_release); }
 
-  std::shared_ptr<Buffer> buffer_;
+  Buffer* buffer_;
+  std::shared_ptr<Buffer> keeps_;  // null: the buffer lives as long as the storage
   size_t offset_, bytes_;
   std::byte* host_;
   bool writable_;

@@ -109,7 +109,7 @@ Result<Tensor> Tensor::reshaped(std::span<const int64_t> dims) const {
 Result<Tensor> Tensor::row(int64_t index) const {
   size_t bytes = bytes_ / static_cast<size_t>(dims_[0]);
   size_t offset = storage_->offset() + static_cast<size_t>(index) * bytes;
-  return over(dtype_, dims().subspan(1), std::make_shared<Storage>(storage_->buffer(), offset, bytes));
+  return over(dtype_, dims().subspan(1), std::make_shared<Storage>(Storage::shared_buffer(storage_), offset, bytes));
 }
 
 Result<Tensor> Tensor::frozen() const {

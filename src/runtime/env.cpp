@@ -73,11 +73,11 @@ Result<Tensor> Env::make_tensor(DType dtype, std::span<const int64_t> dims, Devi
 
 Result<Tensor> Env::make_unfilled(DType dtype, std::span<const int64_t> dims, MemoryKind kind) const {
   size_t bytes = RLX_TRY(Tensor::checked_bytes(dtype, dims));
-  auto memory = kept_->allocate(bytes, kind);
+  auto memory = kept_->allocate_storage(bytes, kind);
   if (!memory.ok() && memory.status().code() == Code::kNoMemory)
     return Status(Code::kNoMemory, format("cannot allocate {} bytes for {}", bytes, type_text(dtype, dims)))
         .with("got", std::to_string(bytes));
-  return Tensor::whole(dtype, dims, std::make_shared<Storage>(RLX_TRY(std::move(memory)), 0, bytes));
+  return Tensor::whole(dtype, dims, RLX_TRY(std::move(memory)));
 }
 
 Result<Tensor> Env::aligned(const Tensor& tensor) const {

@@ -264,7 +264,7 @@ Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {
     run.rooms[slot] = it.given() ? staging_rooms_[slot] : rooms_[slot];
     run.frame().set_room(slot, run.rooms[slot].get());
     if (it.given() && is_read_back(slot)) run.room_copies.push_back({slot, it.given().get(), nullptr, dtype, dtype});
-    bool is_handed_out = it.own && it.own->buffer() == rooms_[slot]->share();
+    bool is_handed_out = it.own && &it.own->buffer() == rooms_[slot]->share().get();
     if (it.given() || is_handed_out)
       ranges_.push_back({it.given() ? it.given().get() : it.own.get(), kind, slot, is_written(kind, slot)});
     return {};
@@ -345,7 +345,7 @@ Status Exec::adopt_room(size_t output, const Dims& dims) {
   RLX_TRY(room.reserve(program_->device(), std::max<int64_t>(bytes, 1), written));
   if (bytes > written) RLX_TRY(clear_bytes(room.place() + written, static_cast<size_t>(bytes - written)));
   std::shared_ptr<Storage>& own = outputs_[output].own;
-  if (!own || own->buffer() != room.share())
+  if (!own || &own->buffer() != room.share().get())
     own = std::make_shared<Storage>(room.share(), 0, static_cast<size_t>(room.capacity()));
   return {};
 }

@@ -81,7 +81,7 @@ Status Exec::check_overlap(SlotKind kind, size_t slot, const Storage& storage) {
 
 bool Exec::needs_stage(const Slot& slot, const Tensor& bound, const Storage& given) const {
   if (bound && bound.dtype() != slot.type.dtype) return true;
-  if (!program_->device().can_use(*given.buffer())) return true;
+  if (!program_->device().can_use(given.buffer())) return true;
   return (reinterpret_cast<uintptr_t>(given.host()) & (slot.alignment - 1)) != 0;
 }
 

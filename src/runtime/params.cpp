@@ -192,7 +192,7 @@ Device& ParamStore::reader_of(const Piece& piece) const {
 
 // The value where the device can use it: itself, or a copy in the memory of the device.
 static Result<Tensor> on_device(Device& device, Tensor value) {
-  if (device.can_use(*value.storage()->buffer())) return value;
+  if (device.can_use(value.storage()->buffer())) return value;
   auto buffer = RLX_TRY(device.allocate(value.bytes(), MemoryKind::kPrepared));
   RLX_TRY(copy_bytes({*buffer, 0}, value.storage()->place(), value.bytes()));
   size_t bytes = value.bytes();
@@ -263,7 +263,7 @@ Result<Tensor> ParamStore::plain(const Piece& piece, const ParamSet& set, Weight
   }
   uint32_t leaf = piece.params[0];
   const auto& [tensor, dropped] = set.params[leaf];
-  if (dropped || !tensor || !device.can_use(*tensor.storage()->buffer())) return Tensor();
+  if (dropped || !tensor || !device.can_use(tensor.storage()->buffer())) return Tensor();
   const Graph& graph = source_->graph();
   return owner.aligned(graph.leaf_name(graph.params()[leaf]), tensor, *env_);
 }

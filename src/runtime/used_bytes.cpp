@@ -7,7 +7,7 @@ namespace rlx {
 
 Address begin_of(const Storage& storage) {
   if (storage.host()) return {nullptr, reinterpret_cast<uintptr_t>(storage.host())};
-  return {storage.buffer().get(), storage.offset()};
+  return {&storage.buffer(), storage.offset()};
 }
 
 Address end_of(const Storage& storage) {

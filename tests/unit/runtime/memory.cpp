@@ -252,7 +252,7 @@ static Tensor misaligned(int64_t count) {
   size_t size = static_cast<size_t>(count) * sizeof(float);
   std::shared_ptr<Storage> all = bytes(size + 1);
   std::memset(all->host(), 0, size + 1);
-  return *Tensor::over(DType::kF32, {{count}}, std::make_shared<Storage>(all->buffer(), 1, size));
+  return *Tensor::over(DType::kF32, {{count}}, std::make_shared<Storage>(Storage::shared_buffer(all), 1, size));
 }
 
 TEST(host_memory, holds_the_aligned_copy_of_a_weight) {
