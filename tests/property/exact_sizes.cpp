@@ -32,8 +32,8 @@ class Sizes {
     for (const char* name : {"a", "b", "c", "d"}) {
       Interval range = this->range();
       int64_t hi = std::min(range.hi, std::max(kLargestSymbol, range.lo));
-      values_[name] = random_.pick(std::array{range.lo, hi, std::min(hi, range.lo + random_.below(4)),
-                                              random_.between(range.lo, hi)});
+      values_[name] = random_.pick(
+          std::array{range.lo, hi, std::min(hi, range.lo + random_.below(4)), random_.between(range.lo, hi)});
       EXPECT_TRUE(graph_.declare_symbol(name, range).ok());
     }
   }
