@@ -13,7 +13,7 @@
 
 namespace rlx {
 
-using saturating::add, saturating::divide_down, saturating::multiply, saturating::saturate;
+using saturating::add, saturating::divide_down, saturating::kLimit, saturating::multiply, saturating::saturate;
 
 // ---- canonical order ----
 
@@ -225,12 +225,24 @@ static bool is_too_long(const Dim& a, const Dim& b) {
   return add(multiply(terms(a), b.parts()), multiply(terms(b), a.parts())) > Dim::kMaxParts;
 }
 
+// Multiplied out, (n - 2^21)^3 has the term 2^63, which no coefficient holds.
+static bool has_large_terms(const std::vector<Term>& a, const std::vector<Term>& b) {
+  auto largest = [](const std::vector<Term>& terms) {
+    int64_t coefficient = 0;
+    for (const Term& term : terms) coefficient = std::max(coefficient, std::abs(term.coefficient));
+    return __int128{coefficient};
+  };
+  auto alike = static_cast<int64_t>(std::min(a.size(), b.size()));  // terms that may become one
+  return largest(a) * largest(b) > kLimit / std::max<int64_t>(alike, 1);
+}
+
 Dim operator*(const Dim& a, const Dim& b) {
   if (!a.terms_ && !b.terms_) return Dim(multiply(a.literal_, b.literal_));
   if (is_too_long(a, b)) return of_two(Atom::kProduct, a, b);
-  std::vector<Term> product;
-  for (const Term& x : terms_of(a))
-    for (const Term& y : terms_of(b)) product.push_back(multiply(x, y));
+  std::vector<Term> left = terms_of(a), right = terms_of(b), product;
+  if (has_large_terms(left, right)) return of_two(Atom::kProduct, a, b);
+  for (const Term& x : left)
+    for (const Term& y : right) product.push_back(multiply(x, y));
   return Dim::from({std::move(product)});
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dim: a size, as a number or an integer expression over named symbols (semantics.md S1). The form is canonical: a
-// polynomial whose atoms are symbols, and opaque terms: floor divisions, max, min, and products too long to multiply
-// out. Dims that are == are equal at all sizes. The other way around holds for dims without opaque terms; of others, ==
-// may miss that they are equal.
+// polynomial whose atoms are symbols, and opaque terms: floor divisions, max, min, and products too long or too large
+// to multiply out. Dims that are == are equal at all sizes. The other way around holds for dims without opaque terms;
+// of others, == may miss that they are equal.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ class Dim {
 };
 
 // A factor of a term: a symbol; a floor(a/b), max(a,b) or min(a,b) that does not simplify; or an a*b that is too long
-// to multiply out.
+// or too large to multiply out.
 struct Atom {
   enum Kind : uint8_t { kSymbol, kFloorDiv, kMax, kMin, kProduct } kind;
   std::string name;  // of a symbol

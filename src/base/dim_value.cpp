@@ -3,6 +3,7 @@
 #include "base/dim.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/dim_parts.h"
 
@@ -22,6 +23,16 @@ static Result<int64_t> multiply_exactly(const Atom& atom, int64_t a, int64_t b) 
   return product;
 }
 
+static bool is_saturated(int64_t value) {
+  return value >= kLimit || value <= -kLimit;
+}
+
+static Result<int64_t> divide_down(const Atom& atom, int64_t a, int64_t b) {
+  if (b == 0) return Status(Code::kShape, "division by zero in the size " + atom.a.text() + " / " + atom.b.text());
+  if (is_saturated(a)) return too_large(atom.a);
+  return divide_down(a, b);
+}
+
 static Result<int64_t> evaluate(const Atom& atom, const SymbolLookup& sizes) {
   if (atom.kind == Atom::kSymbol) {
     if (auto size = sizes(atom.name)) return *size;
@@ -31,8 +42,7 @@ static Result<int64_t> evaluate(const Atom& atom, const SymbolLookup& sizes) {
   if (atom.kind == Atom::kMax) return std::max(a, b);
   if (atom.kind == Atom::kMin) return std::min(a, b);
   if (atom.kind == Atom::kProduct) return multiply_exactly(atom, a, b);
-  if (b == 0) return Status(Code::kShape, "division by zero in the size " + atom.a.text() + " / " + atom.b.text());
-  return divide_down(a, b);
+  return divide_down(atom, a, b);
 }
 
 // Terms may be far larger than their sum, for example those of (n - k)^9. So only the sum saturates.
@@ -56,9 +66,24 @@ Result<int64_t> evaluate(const Dim& dim, const SymbolLookup& sizes) {
 // time would grow with the factorial of their number.
 static Interval range_of(const Dim& dim, const RangeLookup& ranges, int& budget);
 
+// An end that has saturated stands for all numbers beyond it: 2^62 as the largest value is no bound, so it stays one if
+// something is subtracted.
+static Interval add(Interval a, Interval b) {
+  bool falls = a.lo <= -kLimit || b.lo <= -kLimit, rises = a.hi >= kLimit || b.hi >= kLimit;
+  return {falls ? -kLimit : add(a.lo, b.lo), rises ? kLimit : add(a.hi, b.hi)};
+}
+
 static Interval multiply(Interval a, Interval b) {
   int64_t corners[] = {multiply(a.lo, b.lo), multiply(a.lo, b.hi), multiply(a.hi, b.lo), multiply(a.hi, b.hi)};
   return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
+}
+
+static Interval divide_down(Interval a, Interval b) {
+  if (b.lo <= 0) return {-kLimit, kLimit};
+  bool falls = a.lo <= -kLimit, rises = a.hi >= kLimit;
+  int64_t most = b.hi >= kLimit ? std::numeric_limits<int64_t>::max() : b.hi;
+  return {falls ? -kLimit : std::min(divide_down(a.lo, b.lo), divide_down(a.lo, most)),
+          rises ? kLimit : std::max(divide_down(a.hi, b.lo), divide_down(a.hi, most))};
 }
 
 static Interval range_of(const Atom& atom, const RangeLookup& ranges, int& budget) {
@@ -67,9 +92,7 @@ static Interval range_of(const Atom& atom, const RangeLookup& ranges, int& budge
   if (atom.kind == Atom::kMax) return {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
   if (atom.kind == Atom::kMin) return {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
   if (atom.kind == Atom::kProduct) return multiply(a, b);
-  if (b.lo <= 0) return {-kLimit, kLimit};
-  auto corner = [](int64_t x, int64_t y) { return x >= kLimit || x <= -kLimit ? x : divide_down(x, y); };
-  return {std::min(corner(a.lo, b.lo), corner(a.lo, b.hi)), std::max(corner(a.hi, b.lo), corner(a.hi, b.hi))};
+  return divide_down(a, b);
 }
 
 // k a - k b floor(a/b) is k times a remainder, which is 0 to b - 1. Other terms may stand beside it.
@@ -92,7 +115,7 @@ static std::optional<Interval> range_by_remainder(const Dim& dim, const AtomPtr&
   if (!rest.is_literal() && rest.polynomial()->terms.size() >= terms) return std::nullopt;
   Interval beside = range_of(rest, ranges, budget);
   int64_t last = multiply(-k->literal(), b.hi >= kLimit ? kLimit : b.hi - 1);
-  return Interval{add(beside.lo, std::min<int64_t>(last, 0)), add(beside.hi, std::max<int64_t>(last, 0))};
+  return add(beside, {std::min<int64_t>(last, 0), std::max<int64_t>(last, 0)});
 }
 
 // If k > 0, a dim with the term k max(a, b) is the larger of the same dim with k a and with k b in its place; else the
@@ -121,7 +144,7 @@ static Interval range_of(const Dim& dim, const RangeLookup& ranges, int& budget)
       if (atom->kind == Atom::kMax || atom->kind == Atom::kMin) range = range_by_extreme(dim, term, ranges, budget);
       if (range) known = {std::max(known.lo, range->lo), std::min(known.hi, range->hi)};
     }
-    sum = {add(sum.lo, product.lo), add(sum.hi, product.hi)};
+    sum = add(sum, product);
   }
   return {std::max(sum.lo, known.lo), std::min(sum.hi, known.hi)};
 }

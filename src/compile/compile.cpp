@@ -147,19 +147,23 @@ Status check_outputs(const Graph& graph) {
       .with("got", "0");
 }
 
-// The names of all symbols, those of bodies included.
 static void collect_symbols(const Graph& graph, std::set<std::string_view>& names) {
   for (const auto& [name, range] : graph.symbols()) names.insert(name);
   for (const Node& node : graph.nodes())
     for (std::string_view attr : body_attrs(node.op)) collect_symbols(*node.attrs.graph(attr), names);
 }
 
-static Status check_sizes(const Graph& graph, const UpperSizes& sizes) {
-  if (sizes.empty()) return {};
+std::vector<std::string_view> size_names(const Graph& graph) {
   std::set<std::string_view> names;
   collect_symbols(graph, names);
+  return {names.begin(), names.end()};
+}
+
+static Status check_sizes(const Graph& graph, const UpperSizes& sizes) {
+  if (sizes.empty()) return {};
+  const std::vector<std::string_view> names = size_names(graph);
   for (const auto& [name, size] : sizes) {
-    if (!names.contains(name)) return no_size("dims.", name, std::vector(names.begin(), names.end()));
+    if (!std::ranges::binary_search(names, name)) return no_size("dims.", name, names);
     if (graph.has_symbol(name)) RLX_TRY(check_size(name, size, graph.symbol_range(name)));
   }
   return {};

@@ -32,6 +32,8 @@ struct CompiledGraph {
 Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device& device, CompileOptions options,
                                                      const Host* host = nullptr, Device* fallback = nullptr);
 Status check_outputs(const Graph& graph);  // RLX_E_INVALID_ARGUMENT if there is none
+// Of all symbols, those of bodies included; sorted.
+std::vector<std::string_view> size_names(const Graph& graph);
 // Whether the graph has the sizes and slots that the options name.
 Status check_options(const Graph& graph, const CompileOptions& options);
 Result<std::shared_ptr<const Plan>> plan_for(const CompiledGraph& source, const UpperSizes& upper,

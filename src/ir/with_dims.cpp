@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/shortened.h"
+#include "base/size_failure.h"
 #include "ir/body.h"
 
 namespace rlx {
@@ -105,6 +107,18 @@ static AttrValue with_names(const AttrValue& value, const SymbolDims& names) {
   return list.empty() ? value : AttrValue(std::move(list));
 }
 
+// A size as an expression is never negative, but as a number -1 would be computed from the others.
+static Result<std::vector<Dim>> with_dims(const AttrDef& def, const std::vector<Dim>& list, const SymbolDims& dims) {
+  std::vector<Dim> made = with_dims(list, dims);
+  for (size_t i = 0; i < list.size() && def.role == AttrRole::kSizes; i++)
+    if (made[i].is(-1) && !list[i].is_literal())
+      return Status(Code::kShape, "the size " + shortened(list[i].text()) + " is negative")
+          .with(kDependsOnSizes, "1")
+          .with("expected", "0 or more")
+          .with("got", "-1");
+  return made;
+}
+
 // Without the names of the sizes that the node decides.
 static Result<Attrs> with_dims(const Attrs& attrs, const SymbolDims& dims, Graph& scope) {
   Attrs made = attrs;
@@ -113,7 +127,7 @@ static Result<Attrs> with_dims(const Attrs& attrs, const SymbolDims& dims, Graph
     const AttrValue& value = attrs.values()[i];
     const AttrDef& def = attrs.info()->attrs[i];
     if (auto* dim = std::get_if<Dim>(&value)) made.set(i, with_dims(*dim, dims));
-    if (auto* list = std::get_if<std::vector<Dim>>(&value)) made.set(i, with_dims(*list, dims));
+    if (auto* list = std::get_if<std::vector<Dim>>(&value)) made.set(i, RLX_TRY(with_dims(def, *list, dims)));
     if (names_sizes(def)) made.set(i, std::monostate());
     if (names_carried(def)) made.set(i, with_names(value, renamed));
     if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body)

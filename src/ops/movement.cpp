@@ -67,15 +67,20 @@ Outputs decompose_repeat(const Inputs& in, const Attrs& attrs) {
 
 // ---- pieces ----
 
-// The sizes of the pieces: as given, or `parts` equal ones of which the last may be smaller.
-static std::vector<Dim> piece_sizes(const Dim& n, const Attrs& attrs) {
-  if (attrs.has("sizes")) return attrs.dims("sizes");
+// Where the pieces begin, and the end of the last one: pieces of the given sizes, or `parts` equal ones, of which the
+// last may be smaller. As cuts of the axis, and not as sums of sizes, these stay short.
+static std::vector<Dim> cuts_of(const Dim& n, const Attrs& attrs) {
+  std::vector<Dim> cuts{0};
+  if (attrs.has("sizes")) {
+    for (const Dim& size : attrs.dims("sizes")) cuts.push_back(cuts.back() + size);
+    return cuts;
+  }
   int64_t parts = attrs.i64("parts");
-  if (auto equal = exact_div(n, parts)) return std::vector<Dim>(static_cast<size_t>(parts), *equal);
-  Dim chunk = floor_div(n + Dim(parts - 1), parts);
-  std::vector<Dim> sizes;
-  for (int64_t i = 0; i < parts; i++) sizes.push_back(max(Dim(0), min(chunk, n - chunk * i)));
-  return sizes;
+  auto equal = exact_div(n, parts);
+  Dim chunk = equal ? *equal : floor_div(n + Dim(parts - 1), parts);
+  for (int64_t i = 1; i < parts; i++) cuts.push_back(equal ? chunk * i : min(n, chunk * i));
+  cuts.push_back(n);
+  return cuts;
 }
 
 Outputs decompose_split(const Inputs& in, const Attrs& attrs) {
@@ -86,17 +91,13 @@ Outputs decompose_split(const Inputs& in, const Attrs& attrs) {
     return refuse(in, Code::kRange, format("parts is {}, at most {} are made", attrs.i64("parts"), kMostParts));
   if (attrs.has("sizes") == attrs.has("parts")) return refuse(in, Code::kOption, "give either 'sizes' or 'parts'");
   const Dim& n = x.dim(axis);
-  std::vector<Dim> sizes = piece_sizes(n, attrs);
-  Dim total = 0;
-  for (const Dim& size : sizes) total += size;
-  if (attrs.has("sizes") && !require(x, Guard::kEqual, n, total)) return {};
+  const std::vector<Dim> cuts = cuts_of(n, attrs);
+  if (attrs.has("sizes") && !require(x, Guard::kEqual, n, cuts.back())) return {};
   Outputs pieces;
-  Dim start = 0;
-  for (const Dim& size : sizes) {
-    if (attrs.has("sizes") && !require(x, Guard::kLessEqual, Dim(0), size)) return {};
-    if (attrs.has("sizes") && !require(x, Guard::kLessEqual, start + size, n)) return {};
-    pieces.push_back(slice(x, axis, start, start + size));
-    start += size;
+  for (size_t i = 0; i + 1 < cuts.size(); i++) {
+    if (attrs.has("sizes") && !require(x, Guard::kLessEqual, Dim(0), attrs.dims("sizes")[i])) return {};
+    if (attrs.has("sizes") && !require(x, Guard::kLessEqual, cuts[i + 1], n)) return {};
+    pieces.push_back(slice(x, axis, cuts[i], cuts[i + 1]));
   }
   return pieces;
 }

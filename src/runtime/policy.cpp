@@ -80,14 +80,12 @@ bool lists(const std::vector<std::string>& specs, const Device& device) {
                      [&](const std::string& spec) { return spec == device.info().name || spec == device.info().kind; });
 }
 
-// Whether the graph has a size of this name, which an option of the family `key` gives.
-static Status check_size_name(std::string_view key, const std::string& name, const Graph& graph,
+// Whether there is a size of this name, which an option of the family `key` gives.
+static Status check_size_name(std::string_view key, const std::string& name, std::span<const std::string_view> known,
                               std::span<const std::string> open_ranks) {
   auto has_size = [&](const std::string& input) { return name.starts_with(input + "."); };
-  if (graph.has_symbol(name) || std::ranges::any_of(open_ranks, has_size)) return {};
-  std::vector<std::string_view> known;
-  for (const auto& [symbol, range] : graph.symbols()) known.push_back(symbol);
-  return no_size(key, name, known);
+  bool is_known = std::ranges::find(known, name) != known.end() || std::ranges::any_of(open_ranks, has_size);
+  return is_known ? Status() : no_size(key, name, known);
 }
 
 Status check_policy(const Policy& policy, const Env& env, const Graph& graph, std::span<const std::string> open_ranks) {
@@ -104,9 +102,11 @@ Status check_policy(const Policy& policy, const Env& env, const Graph& graph, st
   };
   for (const auto& [key, specs] : kDeviceLists) RLX_TRY(check_devices(key, policy.*specs));
   CompileOptions options = RLX_TRY(parse_compile_options(policy.options));
-  for (const auto& [symbol, ends] : policy.buckets) RLX_TRY(check_size_name(kBuckets, symbol, graph, open_ranks));
+  std::vector<std::string_view> of_calls, of_plans = size_names(graph);  // of those, calls give only the graph's own
+  for (const auto& [symbol, range] : graph.symbols()) of_calls.push_back(symbol);
+  for (const auto& [symbol, ends] : policy.buckets) RLX_TRY(check_size_name(kBuckets, symbol, of_calls, open_ranks));
   for (const auto& [symbol, size] : options.dims) {
-    RLX_TRY(check_size_name("dims.", symbol, graph, open_ranks));
+    RLX_TRY(check_size_name("dims.", symbol, of_plans, open_ranks));
     RLX_TRY(check_size(symbol, size, graph.symbol_range(symbol)));
   }
   bool has_outputs = !graph.outputs().empty();  // not if only the inputs of a run decide the graph
@@ -119,7 +119,8 @@ Status check_policy(const Policy& policy, const Env& env, const Graph& graph, st
 }
 
 Policy without_absent_sizes(Policy policy, const Graph& graph) {
-  auto is_absent = [&](std::string_view symbol) { return !graph.has_symbol(symbol); };
+  const std::vector<std::string_view> names = size_names(graph);
+  auto is_absent = [&](std::string_view symbol) { return !std::ranges::binary_search(names, symbol); };
   std::erase_if(policy.buckets, [&](const auto& pair) { return is_absent(pair.first); });
   std::erase_if(policy.options, [&](const auto& pair) {
     constexpr std::string_view kDims = "dims.";

@@ -152,6 +152,38 @@ TEST(dim, a_product_too_long_to_multiply_out_stays_one) {
   EXPECT_FALSE(evaluate(product, large).ok());
 }
 
+// Multiplied out, the cube has the term 2^63, and n^3 alone is as large.
+TEST(dim, a_product_of_terms_too_large_to_multiply_out_stays_one) {
+  constexpr int64_t kMany = int64_t{1} << 21;
+  Dim rest = Dim::symbol("n") - Dim(kMany), cube = rest * rest * rest;
+  auto three_more = [](std::string_view) { return std::optional(kMany + 3); };
+  EXPECT_EQ(*evaluate(cube, three_more), 27);
+  EXPECT_EQ(*parse_dim(cube.text()), cube);
+  Interval range = range_of(cube, [](std::string_view) { return Interval{kMany, kMany + 3}; });
+  EXPECT_LE(range.lo, 0);
+  EXPECT_GE(range.hi, 27);
+}
+
+// n^3 and its like are 2^63 and more here, so ends of ranges saturate, although the whole is 27 at most.
+TEST(dim, an_end_that_has_saturated_is_no_bound) {
+  constexpr int64_t kMany = int64_t{1} << 21;
+  Dim rest = Dim::symbol("n") - Dim::symbol("m");
+  auto ranges = [](std::string_view name) { return name == "n" ? Interval{kMany, kMany + 3} : Interval{kMany, kMany}; };
+  Interval range = range_of(rest * rest * rest, ranges);
+  EXPECT_LE(range.lo, 0);
+  EXPECT_GE(range.hi, 27);
+  range = range_of(floor_div(rest * rest * rest, Dim::symbol("n")), ranges);
+  EXPECT_LE(range.lo, 0);
+  EXPECT_GE(range.hi, 0);
+}
+
+// The quotient of 2^90, which is cut to 2^62, would be 2^22 instead of 2^50.
+TEST(dim, a_quotient_of_what_has_saturated_is_an_error) {
+  auto sizes = [](std::string_view) { return std::optional(int64_t{1} << 30); };
+  auto quotient = evaluate(*parse_dim("(a*b*c)/(2*d + 1)"), sizes);
+  EXPECT_EQ(quotient.status().code(), Code::kRange);
+}
+
 TEST(dim, a_square_of_a_square_and_so_on_takes_little_time) {
   Dim square = Dim::symbol("n");
   for (int i = 0; i < 60; i++) square *= square;

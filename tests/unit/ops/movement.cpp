@@ -70,6 +70,24 @@ TEST(movement, splitting_a_symbol_gives_sizes_without_a_trace_of_clamps) {
   EXPECT_EQ(text_of(b.ops(Op::kTopK, {y}, {{"k", int64_t{3}}})[0].type()), "f32[3]");
 }
 
+// 200 pieces took 50 seconds where each began at the sum of the sizes before it.
+TEST(movement, pieces_of_a_symbol_add_up_to_it_however_many_there_are) {
+  for (int64_t parts : {3, 1000}) {
+    Graph graph;
+    Dim n = Dim::symbol("n");
+    Value x = *graph.add_input("x", DType::kF32, {n});
+    auto split = graph.add(Op::kSplit, std::array{x}, {{"parts", parts}});
+    ASSERT_TRUE(split.ok()) << split.status().message();
+    std::vector<Value> pieces;
+    for (uint32_t i = 0; i < static_cast<uint32_t>(parts); i++) pieces.push_back({split->node, i});
+    auto whole = graph.add(Op::kConcat, pieces, {{"axis", int64_t{0}}});
+    ASSERT_TRUE(whole.ok()) << whole.status().message();
+    EXPECT_EQ(text_of(graph.type(*whole)), "f32[n]");
+    EXPECT_TRUE(graph.guards().empty());
+    for (Value piece : pieces) EXPECT_LE(graph.type(piece).dims[0].parts(), 16);
+  }
+}
+
 TEST(movement, a_size_of_a_piece_that_may_be_negative_gets_a_guard) {
   Graph graph;
   Builder b(graph);

@@ -284,6 +284,28 @@ TEST(control, a_known_branch_leaves_the_range_of_a_size_to_the_run) {
   }
 }
 
+// Programs and models take them alike.
+TEST(control, an_upper_size_may_be_that_of_a_body) {
+  const std::string body = "graph (s) {\ni = input i64[]\na = input f32[s]\n";
+  auto graph = parse(
+      "graph (n in [1, 8]) {\nx = input f32[n]\ni = constant i64[] {0}\n_, y = while(i, x) n_carry=2 cond=" + body +
+      "k = constant i64[] {3}\nc = lt(i, k)\noutput c\n} body=" + body +
+      "one = constant i64[] {1}\nj = add(i, one)\nb = concat(a, a) axis=0\noutput j\noutput b\n}\n"
+      "output y\n}");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  for (int64_t most : {48, 47}) {
+    const NamedAttrs options{{"dims.s", most}};
+    auto program = Program::compile(env_with(1), *graph, nullptr, nullptr, options);
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    auto model = Model::create(env_with(1), *graph, nullptr, options);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    std::array in{noise({6})};
+    EXPECT_EQ((*program)->run({}, in, {}, 1).ok(), most == 48);
+    EXPECT_EQ((*model)->run("", {}, in, {}, 1).ok(), most == 48);
+  }
+  EXPECT_EQ(Model::create(env_with(1), *graph, nullptr, {{"dims.r", int64_t{9}}}).status().code(), Code::kOption);
+}
+
 // A step may rely on it long before the size that both equal is found: it would read beyond the end of z.
 TEST(control, sizes_that_equal_one_which_is_found_are_compared_before_the_run) {
   struct Case {

@@ -448,6 +448,27 @@ TEST(at_sizes, nodes_are_inferred_again_and_what_the_author_declared_stays) {
   EXPECT_EQ(at_sizes(graph, {{"n", 8}}).status().code(), Code::kShape);  // no m is both 8 and at most 4
 }
 
+// As a number, -1 among the sizes of a reshape stands for what the others leave.
+TEST(at_sizes, a_size_that_becomes_negative_is_not_computed_from_the_others) {
+  auto graph = parse(R"(
+graph (n, m) {
+  x = input f32[6]
+  y = input f32[n]
+  z = input f32[m]
+  r = reshape(x) shape=[n - 3,m]
+  output r
+})",
+                     op_table());
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(at_sizes(*graph, {{"n", 2}}).status().code(), Code::kShape);
+  auto model = *Model::create(env_with(1), *graph, nullptr, {});
+  auto code = [&](int64_t n, int64_t m) {
+    return model->run("", {}, std::array{noise({6}), noise({n}), noise({m})}, {}, 1).status().code();
+  };
+  EXPECT_EQ(code(5, 3), Code::kOk);
+  EXPECT_EQ(code(2, 3), Code::kShape);
+}
+
 TEST(at_sizes, bodies_get_the_sizes_that_they_share) {
   auto graph = parse(R"(
 graph (n) {
