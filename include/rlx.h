@@ -360,7 +360,7 @@ RLX_API const char *rlx_dtype_name(rlx_dtype_t dtype);
 RLX_API rlx_dtype_t rlx_dtype_find(const char *name);
 
 /* The bytes of that many consecutive elements. Returns 0 for an unknown dtype, for a number of elements that is not a
- * whole number of blocks, and where the bytes exceed a size_t. */
+ * whole number of blocks, and where the bytes exceed PTRDIFF_MAX. */
 RLX_API size_t rlx_dtype_bytes(rlx_dtype_t dtype, size_t elements);
 
 /* A new tensor of zeros, on a device, or on the host if device is NULL. Errors: RLX_E_DTYPE, RLX_E_SHAPE (rank, a
@@ -421,7 +421,8 @@ RLX_MUST rlx_status_t *rlx_tensor_copy(rlx_tensor_t *to, uint64_t to_offset, con
 
 /* A new host tensor with the elements converted as the op `cast` does: to a narrower float by rounding to nearest
  * even, to an integer by truncation and saturation, NaN to 0. Errors: RLX_E_DTYPE (no dtype; complex to real; from or
- * to a block-quantised dtype: the op `dequantize` reads one). */
+ * to a block-quantised dtype: the op `dequantize` reads one), RLX_E_STATE for a tensor of a call of a custom op that has
+ * returned, or whose environment was released meanwhile, RLX_E_RANGE (a dim above 2^48). */
 RLX_MUST rlx_status_t *rlx_tensor_cast(const rlx_tensor_t *tensor, rlx_dtype_t dtype, rlx_tensor_t **out);
 
 /* The dtype, the shape and at most max_elements elements as text for people. The form of the text may change. */

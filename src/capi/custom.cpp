@@ -22,7 +22,7 @@ namespace rlx::capi {
 struct LendingEnv {
   rlx_env* handle;
   std::shared_ptr<Env> env;
-  std::shared_ptr<const ForkMark> mark;
+  std::shared_ptr<EnvLife> life;
 };
 
 }  // namespace rlx::capi
@@ -41,12 +41,12 @@ struct rlx_opcall {
   enum class Callback { kInfer, kRun };
   rlx_opcall(const LendingEnv& by, const NamedAttrs& values, Callback callback)
       : lender(by), attrs(values), infers(callback == Callback::kInfer) {}
-  const uint32_t* alive() const { return lender.mark->alive(); }
+  const uint32_t* alive() const { return lender.life->mark.alive(); }
   std::span<const Lent> tensors(int32_t kind) const {
     return kind == RLX_INPUT ? in : kind == RLX_OUTPUT ? out : std::span<const Lent>();
   }
   Lent lend(DType dtype, const Dims& dims, Tensor contents = Tensor()) const {
-    return Lent(new rlx_tensor(lender.handle, lender.mark, dtype, dims, std::move(contents)));
+    return Lent(new rlx_tensor(lender.handle, lender.life, dtype, dims, std::move(contents)));
   }
   void fail(Status why) {
     std::lock_guard lock(failing);
@@ -72,7 +72,7 @@ using Callback = int32_t (*)(void* user, rlx_opcall_t* call);
 // The callbacks of a registered op. Owns the caller's `user` once it is armed, when the registration has succeeded:
 // then it calls `destroy` at its end. Before that the caller keeps `user`.
 struct Callbacks {
-  explicit Callbacks(rlx_env* handle) : lender{handle, handle->env, handle->mark} {}
+  explicit Callbacks(rlx_env* handle) : lender{handle, handle->env, handle->life} {}
   Callbacks(const Callbacks&) = delete;
   Callbacks& operator=(const Callbacks&) = delete;
   ~Callbacks() {

@@ -4,10 +4,12 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
 
 #include "base/json.h"
+#include "base/lasting.h"
 #include "base/nearest.h"
 #include "capi/attrs.h"
 #include "capi/blob.h"
@@ -43,14 +45,16 @@ enum EnvOption : size_t { kThreads, kPin, kSpin, kPrefix, kKeptMemory };
 
 std::span<const AttrDef> env_options() {
   using namespace attr_defs;
-  static const AttrDef kOptions[] = {
-      option(within(opt_i64("threads"), 0, kMaxThreads), "the most threads of a run; absent: one per physical core"),
-      option(flag("threads.pin", false), "bind each thread to a core of its own"),
-      option(within(opt_i64("threads.spin"), 0, kLongestSpin),
-             "microseconds that an idle thread waits before it sleeps"),
-      option(str("env.prefix", "RLX"), "the prefix of environment variables"),
-      option(within(i64("memory.cache", int64_t{256} << 20), 0), "the most bytes of freed buffers that are kept"),
-  };
+  static const auto& kOptions = lasting([] {
+    return std::to_array<AttrDef>({
+        option(within(opt_i64("threads"), 0, kMaxThreads), "the most threads of a run; absent: one per physical core"),
+        option(flag("threads.pin", false), "bind each thread to a core of its own"),
+        option(within(opt_i64("threads.spin"), 0, kLongestSpin),
+               "microseconds that an idle thread waits before it sleeps"),
+        option(str("env.prefix", "RLX"), "the prefix of environment variables"),
+        option(within(i64("memory.cache", int64_t{256} << 20), 0), "the most bytes of freed buffers that are kept"),
+    });
+  });
   return kOptions;
 }
 
@@ -161,7 +165,7 @@ Status same_env(const rlx_env* expected, const rlx_env* got, const char* argumen
 }  // namespace rlx::capi
 
 rlx_env::rlx_env(std::shared_ptr<Env> made, Variables read) : env(std::move(made)), variables(std::move(read)) {
-  for (const auto& device : env->devices()) devices.push_back({device.get(), this, mark->alive()});
+  for (const auto& device : env->devices()) devices.push_back({device.get(), this, alive()});
   auto chosen = env->find_device("");  // the default device, which RLX_DEVICE may name, comes first
   auto is_default = [&](const rlx_device& it) { return chosen.ok() && it.device == *chosen; };
   auto first = std::find_if(devices.begin(), devices.end(), is_default);

@@ -31,6 +31,12 @@ class ForkMark {
   uint32_t* page_;
 };
 
+// What may outlive the handle of an environment, in a run that goes on: whoever has it can tell whether the handle is
+// still there.
+struct EnvLife : Counted {
+  const ForkMark mark;
+};
+
 std::span<const AttrDef> env_options();
 
 }  // namespace rlx::capi
@@ -43,15 +49,16 @@ struct rlx_device {
   const uint32_t* fork;
 };
 
-struct rlx_env : rlx::capi::Counted {
+struct rlx_env {
   rlx_env(std::shared_ptr<rlx::Env> made, rlx::capi::Variables read);
   void finish();  // the runs in flight, before the last release
-  const uint32_t* alive() const { return mark->alive(); }
+  const uint32_t* alive() const { return life->mark.alive(); }
   const rlx_device* handle_of(const rlx::Device* device) const;
 
   const std::shared_ptr<rlx::Env> env;
   const rlx::capi::Variables variables;
-  const std::shared_ptr<const rlx::capi::ForkMark> mark = std::make_shared<const rlx::capi::ForkMark>();
+  const std::shared_ptr<rlx::capi::EnvLife> life = std::make_shared<rlx::capi::EnvLife>();
+  std::atomic<int64_t>& references = life->references;
   const std::shared_ptr<rlx::CustomOps> customs = std::make_shared<rlx::CustomOps>();
   rlx::capi::DimTokens dims;
   std::vector<rlx_device> devices;

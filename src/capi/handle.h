@@ -21,6 +21,13 @@ Handle* retain(Handle* handle) {
   return handle;
 }
 
+// Takes one more reference, unless the last one is gone.
+inline bool retain_if_alive(std::atomic<int64_t>& references) {
+  int64_t count = references.load(std::memory_order_relaxed);
+  while (count > 0 && !references.compare_exchange_weak(count, count + 1, std::memory_order_acq_rel)) continue;
+  return count > 0;
+}
+
 // Whether the handle was made before this process was forked.
 template <class Handle>
 bool is_of_parent(const Handle& handle) {
@@ -54,6 +61,11 @@ class Ref {
  public:
   Ref() = default;
   explicit Ref(Handle* handle) : handle_(retain(handle)) {}
+  static Ref adopt(Handle* handle) {  // takes over a reference
+    Ref ref;
+    ref.handle_ = handle;
+    return ref;
+  }
   Ref(const Ref& other) : Ref(other.handle_) {}
   Ref(Ref&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   Ref& operator=(Ref other) noexcept {

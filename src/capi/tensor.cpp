@@ -125,10 +125,11 @@ static Place place_in(const Tensor& tensor, uint64_t offset) {
   return tensor.storage()->place() + static_cast<int64_t>(offset);
 }
 
-// The tensor itself, or a copy whose elements the host can read.
+// The tensor itself, or a copy whose elements the host can read. What is lent needs no copy.
 static Result<Tensor> on_host(const rlx_tensor& handle) {
   Tensor tensor = *RLX_TRY(contents_of(handle));
-  if (tensor.data() || tensor.bytes() == 0) return handle.env->env->aligned(tensor);
+  if (tensor.bytes() == 0 || (tensor.data() && tensor.is_aligned())) return tensor;
+  if (tensor.data()) return handle.env->env->aligned(tensor);
   Tensor copy = RLX_TRY(handle.env->env->make_unfilled(tensor.dtype(), tensor.dims()));
   RLX_TRY(copy_bytes(copy.storage()->place(), tensor.storage()->place(), copy.bytes()));
   return copy;
@@ -270,10 +271,12 @@ rlx_status_t* rlx_tensor_cast(const rlx_tensor_t* tensor, rlx_dtype_t dtype, rlx
   return guard({cleared(out, "out"), handle(tensor, "tensor")}, [&]() -> Status {
     DType type = RLX_TRY(checked_dtype(dtype));
     Tensor given = RLX_TRY(on_host(*tensor));  // first: a tensor that was lent may have outlived its environment
-    const Env& env = *tensor->env->env;
+    Ref<rlx_env> keeper = tensor->living_env();
+    if (!keeper) return Status(Code::kState, "the environment of the tensor is gone: no tensor can be made");
+    const Env& env = *keeper->env;
     MakeTensor make = [&](DType made, std::span<const int64_t> dims) { return env.make_tensor(made, dims); };
     Tensor converted = RLX_TRY(cast(given, type, &make));
-    *out = new rlx_tensor(tensor->env, std::move(converted));
+    *out = new rlx_tensor(keeper.get(), std::move(converted));
     return {};
   });
 }

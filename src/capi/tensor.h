@@ -13,13 +13,19 @@ struct rlx_tensor : rlx::capi::Counted {
   rlx_tensor(rlx_env* of, rlx::Tensor made, const rlx_device_t* where = nullptr)
       : env(of), dtype(made.dtype()), dims(made.dims()), device(where), keeps_(of), tensor_(std::move(made)) {}
   // Lent to a callback of the host for as long as it runs; `made` may be no tensor. Whoever keeps the handle longer
-  // keeps neither bytes nor the environment. The mark is the environment's.
-  rlx_tensor(rlx_env* of, std::shared_ptr<const rlx::capi::ForkMark> mark, rlx::DType type, const rlx::Dims& shape,
+  // keeps neither bytes nor the environment.
+  rlx_tensor(rlx_env* of, std::shared_ptr<rlx::capi::EnvLife> life, rlx::DType type, const rlx::Dims& shape,
              rlx::Tensor made)
-      : env(of), dtype(type), dims(shape), device(nullptr), lent_by_(std::move(mark)), tensor_(std::move(made)) {}
+      : env(of), dtype(type), dims(shape), device(nullptr), lent_by_(std::move(life)), tensor_(std::move(made)) {}
 
-  const uint32_t* alive() const { return lent_by_ ? lent_by_->alive() : env->alive(); }
+  const uint32_t* alive() const { return lent_by_ ? lent_by_->mark.alive() : env->alive(); }
   bool is_lent() const { return lent_by_ != nullptr; }
+  // None: the tensor was lent, and the last handle of the environment is gone.
+  rlx::capi::Ref<rlx_env> living_env() const {
+    if (!lent_by_) return keeps_;
+    return rlx::capi::retain_if_alive(lent_by_->references) ? rlx::capi::Ref<rlx_env>::adopt(env)
+                                                            : rlx::capi::Ref<rlx_env>();
+  }
   void take_back() { is_taken_back_.store(true, std::memory_order_release); }
   // Null if there are none: they were lent, and the callback has returned; or it only infers shapes.
   const rlx::Tensor* contents() const {
@@ -33,7 +39,7 @@ struct rlx_tensor : rlx::capi::Counted {
 
  private:
   const rlx::capi::Ref<rlx_env> keeps_;
-  const std::shared_ptr<const rlx::capi::ForkMark> lent_by_;
+  const std::shared_ptr<rlx::capi::EnvLife> lent_by_;
   const rlx::Tensor tensor_;
   std::atomic<bool> is_taken_back_{false};
 };

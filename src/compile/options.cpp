@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/lasting.h"
 #include "base/nearest.h"
 #include "compile/compile.h"
 #include "ops/attr_defs.h"
@@ -36,44 +37,46 @@ const std::vector<OptionRow>& rows() {
   using namespace attr_defs;
   using Options = CompileOptions;
   using Text = std::string_view;
-  static const std::vector<OptionRow> kRows = {
-      {option(within(opt_i64("dims.<symbol>"), 0), "upper size to plan for"),
-       [](Options& o, Text rest, const AttrValue& v) { o.dims.emplace_back(rest, std::get<int64_t>(v)); }},
-      {option(enums("math", kChoices<Grade>, "close"), "which rewrites are allowed"),
-       [](Options& o, Text, const AttrValue& v) { o.kernels.math = choice<Grade>(v); }},
-      {option(enums("precision", "graph|f32|f16|bf16", "graph"), "the dtype that f16, bf16 and f32 are computed in"),
-       [](Options& o, Text, const AttrValue& v) {
-         o.precision = find_dtype(std::get<std::string>(v)).value_or(DType::kNone);
-       }},
-      {option(enums("layout", "auto|plain", "auto"),
-              "where axes lie between kernels: as these read best, or as the graph says"),
-       [](Options& o, Text, const AttrValue& v) { o.plain_layout = std::get<std::string>(v) == "plain"; }},
-      {option(enums("bounds", kChoices<Bounds>, "error"), "what an index out of range does"),
-       [](Options& o, Text, const AttrValue& v) { o.kernels.bounds = choice<Bounds>(v); }},
-      {option(enums("dispatch", kChoices<Dispatch>, "native"), "native kernels, primitives only, or reference"),
-       [](Options& o, Text, const AttrValue& v) { o.kernels.dispatch = choice<Dispatch>(v); }},
-      {option(optional("dispatch.<op>", AttrKind::kEnum, {}, kChoices<Dispatch>), "the same for one op"),
-       [](Options& o, Text rest, const AttrValue& v) { o.dispatch_of.emplace_back(rest, choice<Dispatch>(v)); }},
-      {option(enums("fallback", "error|host", "error"),
-              "what an op does that the device has no kernel for: it fails, or runs on the CPU between copies"),
-       [](Options& o, Text, const AttrValue& v) { o.falls_back = std::get<std::string>(v) == "host"; }},
-      {option(flag("debug.verify", false), "verify the graph after every pass, not only after the last"),
-       set_flag<&Options::verify_each>},
-      {option(strs("passes.skip", {}), "passes and rules to leave out"), set_list<&Options::skip>},
-      {option(strs("passes.expect", {}), "rules that must fire"), set_list<&Options::expect>},
-      {option(flag("io.convert", false), "inputs of other floats, or of narrower integers, are converted"),
-       set_flag<&Options::io_convert>},
-      {option(strs("io.alias", {}), "\"output=input\": the two share their memory, so a run consumes the input"),
-       set_list<&Options::alias>},
-      {option(flag("weights.drop", false), "release original bytes that a prepared form replaces"),
-       set_flag<&Options::drop_weights>},
-      {option(within(opt_i64("threads"), 1, INT_MAX), "most threads of one run"),
-       [](Options& o, Text, const AttrValue& v) { o.threads = static_cast<int>(std::get<int64_t>(v)); }},
-      {option(within(opt_i64("memory.limit"), 0), "bytes that a plan may take"),
-       [](Options& o, Text, const AttrValue& v) { o.memory_limit = std::get<int64_t>(v); }},
-      {option(opt_str("dump"), "folder for the graph after each pass"),
-       [](Options& o, Text, const AttrValue& v) { o.dump = std::get<std::string>(v); }},
-  };
+  static const auto& kRows = lasting([] {
+    return std::vector<OptionRow>{
+        {option(within(opt_i64("dims.<symbol>"), 0), "upper size to plan for"),
+         [](Options& o, Text rest, const AttrValue& v) { o.dims.emplace_back(rest, std::get<int64_t>(v)); }},
+        {option(enums("math", kChoices<Grade>, "close"), "which rewrites are allowed"),
+         [](Options& o, Text, const AttrValue& v) { o.kernels.math = choice<Grade>(v); }},
+        {option(enums("precision", "graph|f32|f16|bf16", "graph"), "the dtype that f16, bf16 and f32 are computed in"),
+         [](Options& o, Text, const AttrValue& v) {
+           o.precision = find_dtype(std::get<std::string>(v)).value_or(DType::kNone);
+         }},
+        {option(enums("layout", "auto|plain", "auto"),
+                "where axes lie between kernels: as these read best, or as the graph says"),
+         [](Options& o, Text, const AttrValue& v) { o.plain_layout = std::get<std::string>(v) == "plain"; }},
+        {option(enums("bounds", kChoices<Bounds>, "error"), "what an index out of range does"),
+         [](Options& o, Text, const AttrValue& v) { o.kernels.bounds = choice<Bounds>(v); }},
+        {option(enums("dispatch", kChoices<Dispatch>, "native"), "native kernels, primitives only, or reference"),
+         [](Options& o, Text, const AttrValue& v) { o.kernels.dispatch = choice<Dispatch>(v); }},
+        {option(optional("dispatch.<op>", AttrKind::kEnum, {}, kChoices<Dispatch>), "the same for one op"),
+         [](Options& o, Text rest, const AttrValue& v) { o.dispatch_of.emplace_back(rest, choice<Dispatch>(v)); }},
+        {option(enums("fallback", "error|host", "error"),
+                "what an op does that the device has no kernel for: it fails, or runs on the CPU between copies"),
+         [](Options& o, Text, const AttrValue& v) { o.falls_back = std::get<std::string>(v) == "host"; }},
+        {option(flag("debug.verify", false), "verify the graph after every pass, not only after the last"),
+         set_flag<&Options::verify_each>},
+        {option(strs("passes.skip", {}), "passes and rules to leave out"), set_list<&Options::skip>},
+        {option(strs("passes.expect", {}), "rules that must fire"), set_list<&Options::expect>},
+        {option(flag("io.convert", false), "inputs of other floats, or of narrower integers, are converted"),
+         set_flag<&Options::io_convert>},
+        {option(strs("io.alias", {}), "\"output=input\": the two share their memory, so a run consumes the input"),
+         set_list<&Options::alias>},
+        {option(flag("weights.drop", false), "release original bytes that a prepared form replaces"),
+         set_flag<&Options::drop_weights>},
+        {option(within(opt_i64("threads"), 1, INT_MAX), "most threads of one run"),
+         [](Options& o, Text, const AttrValue& v) { o.threads = static_cast<int>(std::get<int64_t>(v)); }},
+        {option(within(opt_i64("memory.limit"), 0), "bytes that a plan may take"),
+         [](Options& o, Text, const AttrValue& v) { o.memory_limit = std::get<int64_t>(v); }},
+        {option(opt_str("dump"), "folder for the graph after each pass"),
+         [](Options& o, Text, const AttrValue& v) { o.dump = std::get<std::string>(v); }},
+    };
+  });
   return kRows;
 }
 
@@ -120,11 +123,11 @@ Status unknown_option(const std::string& key, const AttrValue& value, std::span<
 
 // Checks names of passes and rules. An unknown name must be a typing error; ignored, it would skip nothing.
 Status check_pass_names(std::string_view option, const std::vector<std::string>& names) {
-  static const RuleSet kRules = [] {
+  static const RuleSet& kRules = lasting([] {
     RuleSet rules;
     for (RuleSet::Family family : kRuleFamilies) family(rules);
     return rules;
-  }();
+  });
   if (names.empty()) return {};
   std::vector<std::string_view> known = pass_names(), rules = kRules.names();
   known.insert(known.end(), rules.begin(), rules.end());

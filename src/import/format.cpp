@@ -2,7 +2,9 @@
 #include "import/format.h"
 
 #include <algorithm>
+#include <array>
 
+#include "base/lasting.h"
 #include "import/gguf.h"
 #include "import/onnx/onnx.h"
 #include "import/safetensors.h"
@@ -125,17 +127,19 @@ enum ImportOption : size_t { kParamsMin, kDecode };  // those about the file as 
 
 std::span<const AttrDef> import_options() {
   using namespace attr_defs;
-  static const AttrDef kOptions[] = {
-      option(within(i64("params.min", ImportOptions().params_min), 1),
-             "how many elements an initialiser needs to become a param"),
-      option(flag("decode", ImportOptions().decode), "convert the tq1_0 and tq2_0 tensors of a gguf file to f32"),
-      option(within(opt_i64("dims.<symbol>"), 0), "make a size a number"),
-      option(opt_tensor("value.<input>"), "make an input a constant"),
-      option(within(opt_i64("rank.<input>"), 0, kMaxRank), "the rank of an input, where the file does not say it"),
-      option(within(opt_i64("sequence.<input>"), 0, kLongestSequence), "the elements of an input that is a sequence"),
-      option(opt_flag("absent.<input>"), "leave out an optional input"),
-      option(opt_flag("input.<initialiser>"), "make an initialiser an input that every run is given"),
-  };
+  static const auto& kOptions = lasting([] {
+    return std::to_array<AttrDef>({
+        option(within(i64("params.min", ImportOptions().params_min), 1),
+               "how many elements an initialiser needs to become a param"),
+        option(flag("decode", ImportOptions().decode), "convert the tq1_0 and tq2_0 tensors of a gguf file to f32"),
+        option(within(opt_i64("dims.<symbol>"), 0), "make a size a number"),
+        option(opt_tensor("value.<input>"), "make an input a constant"),
+        option(within(opt_i64("rank.<input>"), 0, kMaxRank), "the rank of an input, where the file does not say it"),
+        option(within(opt_i64("sequence.<input>"), 0, kLongestSequence), "the elements of an input that is a sequence"),
+        option(opt_flag("absent.<input>"), "leave out an optional input"),
+        option(opt_flag("input.<initialiser>"), "make an initialiser an input that every run is given"),
+    });
+  });
   return kOptions;
 }
 

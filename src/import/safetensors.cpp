@@ -11,7 +11,7 @@ using Json = nlohmann::ordered_json;
 
 static constexpr size_t kLengthBytes = 8;          // the length of the header, little-endian, precedes it
 static constexpr size_t kMaxHeader = 100'000'000;  // as in the reference reader
-static constexpr int kMaxDepth = 3;                // {tensor: {key: [numbers]}}
+static constexpr size_t kMaxDepth = 3;             // {tensor: {key: [numbers]}}
 
 static constexpr struct {
   std::string_view name;
@@ -44,73 +44,145 @@ bool is_safetensors(std::span<const std::byte> bytes) {
   return length > 0 && length <= kMaxHeader;
 }
 
-// The header as JSON; refuses deeper nesting than a header has, and repeated names.
-static Result<Json> parse_header(std::string_view text) {
-  size_t names = 0;
-  bool too_deep = false;
-  auto watch = [&](int depth, Json::parse_event_t event, Json&) {
-    names += depth == 1 && event == Json::parse_event_t::key;
-    too_deep |=
-        depth >= kMaxDepth && (event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start);
-    return !too_deep;
-  };
-  Json header = Json::parse(text.begin(), text.end(), watch, /*allow_exceptions=*/false);
-  if (too_deep) return damaged("the header nests deeper than {tensor: {key: [numbers]}}");
-  if (!header.is_object()) return damaged("the header is not a JSON object");
-  if (header.size() != names) return damaged("the header has a name twice");
-  return header;
-}
+// What the header says of a name.
+struct Field {
+  enum class Kind { kText, kSizes, kOther };
+  std::string key;
+  Kind kind = Kind::kOther;
+  std::string text = {};
+  std::vector<int64_t> sizes = {};
+};
+struct Described {
+  std::string name;
+  bool is_map = false;
+  std::vector<Field> fields = {};  // of a map
 
-// Values of a list of sizes; RLX_E_DATA where `json` is anything else.
-static Result<std::vector<int64_t>> sizes_of(const Json& tensor, const char* key, const std::string& name) {
-  auto list = tensor.find(key);
-  bool valid = list != tensor.end() && list->is_array();
-  std::vector<int64_t> sizes;
-  for (size_t i = 0; valid && i < list->size(); i++) {
-    const auto* size = (*list)[i].get_ptr<const Json::number_unsigned_t*>();
-    valid = size && *size <= INT64_MAX;
-    if (valid) sizes.push_back(static_cast<int64_t>(*size));
+  const Field* find(std::string_view key, Field::Kind kind) const {  // of equal keys the last counts
+    auto last = std::find_if(fields.rbegin(), fields.rend(), [&](const Field& it) { return it.key == key; });
+    return last != fields.rend() && last->kind == kind ? &*last : nullptr;
   }
-  if (!valid) return damaged("tensor '" + name + "': '" + key + "' is not a list of sizes").with("value", name);
-  return sizes;
+};
+
+// Takes the events of the parser. A tree of Json is not made: its destructor allocates, so one that is released where
+// memory has ended would end the process.
+class HeaderReader {
+ public:
+  std::vector<Described> header;
+  bool is_too_deep = false;
+
+  bool null() { return other(); }
+  bool boolean(bool) { return other(); }
+  bool number_integer(int64_t) { return other(); }
+  bool number_float(double, const std::string&) { return other(); }
+  bool binary(Json::binary_t&) { return other(); }
+  bool number_unsigned(uint64_t number) {
+    if (!is_in_list() || number > INT64_MAX) return other();
+    field().sizes.push_back(static_cast<int64_t>(number));
+    return true;
+  }
+  bool string(std::string& text) {
+    if (!is_in_map()) return other();
+    field().kind = Field::Kind::kText;
+    field().text = std::move(text);
+    return true;
+  }
+  bool key(std::string& name) {
+    if (open_.size() == 1)
+      header.push_back({std::move(name)});
+    else if (is_in_map())
+      header.back().fields.push_back({std::move(name)});
+    return true;
+  }
+  bool start_object(size_t) {
+    if (open_.size() == 1) header.back().is_map = true;
+    return open('{');
+  }
+  bool start_array(size_t) {
+    if (is_in_map()) field().kind = Field::Kind::kSizes;
+    return !open_.empty() && open('[');
+  }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) { return false; }
+
+ private:
+  bool is_in_map() const { return open_ == "{{"; }    // of a name
+  bool is_in_list() const { return open_ == "{{["; }  // of a field
+  Field& field() { return header.back().fields.back(); }
+  // A value of another kind. The header itself is an object.
+  bool other() {
+    if (is_in_list()) field().kind = Field::Kind::kOther;
+    return !open_.empty();
+  }
+  bool open(char what) {
+    is_too_deep = open_.size() >= kMaxDepth;
+    if (!is_too_deep) open_ += what;
+    return !is_too_deep;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string open_;  // the brackets around what comes next
+};
+
+static bool has_a_name_twice(std::span<const Described> header) {
+  std::vector<std::string_view> names;
+  for (const Described& it : header) names.push_back(it.name);
+  std::ranges::sort(names);
+  return std::ranges::adjacent_find(names) != names.end();
 }
 
-static Result<DType> dtype_of(const Json& tensor, const std::string& name) {
-  auto found = tensor.find("dtype");
-  if (found == tensor.end() || !found->is_string())
-    return damaged("tensor '" + name + "': no dtype").with("value", name);
-  const auto& text = found->get_ref<const std::string&>();
+// Refuses deeper nesting than a header has, and repeated names.
+static Result<std::vector<Described>> parse_header(std::string_view text) {
+  HeaderReader reader;
+  bool is_json = Json::sax_parse(text.begin(), text.end(), &reader);
+  if (reader.is_too_deep) return damaged("the header nests deeper than {tensor: {key: [numbers]}}");
+  if (!is_json) return damaged("the header is not a JSON object");
+  if (has_a_name_twice(reader.header)) return damaged("the header has a name twice");
+  return std::move(reader.header);
+}
+
+static Result<std::vector<int64_t>> sizes_of(const Described& tensor, const char* key) {
+  if (const Field* list = tensor.find(key, Field::Kind::kSizes)) return list->sizes;
+  return damaged("tensor '" + tensor.name + "': '" + key + "' is not a list of sizes").with("value", tensor.name);
+}
+
+static Result<DType> dtype_of(const Described& tensor) {
+  const std::string& name = tensor.name;
+  const Field* dtype = tensor.find("dtype", Field::Kind::kText);
+  if (!dtype) return damaged("tensor '" + name + "': no dtype").with("value", name);
   for (const auto& row : kDtypes)
-    if (row.name == text) return row.dtype;
-  return Status(Code::kUnsupported, "safetensors: tensor '" + name + "': elements of the type '" + text + "'")
+    if (row.name == dtype->text) return row.dtype;
+  return Status(Code::kUnsupported, "safetensors: tensor '" + name + "': elements of the type '" + dtype->text + "'")
       .with("value", name);
 }
 
 // The metadata is a map of strings to strings.
-static Status read_metadata(const Json& map, SafeTensors& out) {
-  if (!map.is_object()) return damaged("__metadata__ is not a map of strings");
-  for (const auto& [key, value] : map.items()) {
-    if (!value.is_string()) return damaged("__metadata__ is not a map of strings");
-    out.metadata.emplace_back(key, value.get_ref<const std::string&>());
-  }
+static Status read_metadata(const Described& map, SafeTensors& out) {
+  auto is_text = [](const Field& it) { return it.kind == Field::Kind::kText; };
+  if (!map.is_map || !std::ranges::all_of(map.fields, is_text)) return damaged("__metadata__ is not a map of strings");
+  for (const Field& it : map.fields) out.metadata.emplace_back(it.key, it.text);
   return {};
 }
 
 Result<SafeTensors> read_safetensors(const Source& source) {
   std::string_view text = RLX_TRY(header_of(source.bytes));
-  Json header = RLX_TRY(parse_header(text));
+  std::vector<Described> header = RLX_TRY(parse_header(text));
   auto data = source.bytes.subspan(kLengthBytes + text.size());
   SafeTensors out;
   std::vector<std::pair<int64_t, int64_t>> pieces;
-  for (const auto& [name, tensor] : header.items()) {
+  for (const Described& tensor : header) {
+    const std::string& name = tensor.name;
     if (name.find('\0') != name.npos) return damaged("a name with a NUL in it");
     if (name == "__metadata__") {
       RLX_TRY(read_metadata(tensor, out));
       continue;
     }
-    if (!tensor.is_object()) return damaged("tensor '" + name + "': no description").with("value", name);
-    DType dtype = RLX_TRY(dtype_of(tensor, name));
-    auto shape = RLX_TRY(sizes_of(tensor, "shape", name)), range = RLX_TRY(sizes_of(tensor, "data_offsets", name));
+    if (!tensor.is_map) return damaged("tensor '" + name + "': no description").with("value", name);
+    DType dtype = RLX_TRY(dtype_of(tensor));
+    auto shape = RLX_TRY(sizes_of(tensor, "shape")), range = RLX_TRY(sizes_of(tensor, "data_offsets"));
     if (range.size() != 2 || range[0] > range[1] || static_cast<uint64_t>(range[1]) > data.size())
       return damaged(format("tensor '{}': its data_offsets are not within the {} bytes of data", name, data.size()))
           .with("value", name);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/body.h"
 
+#include "base/lasting.h"
+
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
@@ -14,7 +16,7 @@ std::vector<std::string> own_symbols(const Graph& graph) {
 }
 
 const std::vector<std::string>& carried_symbols(const Attrs& attrs) {
-  static const std::vector<std::string> kNone;
+  static const auto& kNone = lasting([] { return std::vector<std::string>(); });
   const std::vector<AttrDef>& defs = attrs.info()->attrs;
   for (size_t i = 0; i < defs.size(); i++)
     if (defs[i].kind == AttrKind::kStrs && defs[i].name == "carried")

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/inlined_vector.h"
+#include "base/lasting.h"
 #include "base/visit.h"
 
 namespace rlx {
@@ -163,7 +164,7 @@ Phase Facts::phase_of(const Node& node) const {
 // ---- the table ----
 
 static const ValueFacts& nothing() {
-  static const ValueFacts facts;
+  static const ValueFacts& facts = lasting([] { return ValueFacts(); });
   return facts;
 }
 

@@ -90,10 +90,12 @@ class Graph {
   // From now on a failure does not name the node: this graph defines an op, and the user wrote that op, not these
   // nodes.
   void set_definition() { is_definition_ = true; }
-  // The ops that the host has registered; of the graph around it, if it has none of its own. May be null.
-  void set_customs(std::shared_ptr<const CustomOps> customs) { customs_ = std::move(customs); }
-  const std::shared_ptr<const CustomOps>& customs() const {
-    return customs_ || !around_ ? customs_ : around_->customs();
+  // The ops that the host has registered; of the graph around it, if it has none of its own. May be null. Their
+  // environment keeps them, not the graph: some have bodies, which are graphs.
+  void set_customs(const std::shared_ptr<const CustomOps>& customs) { customs_ = customs; }
+  std::shared_ptr<const CustomOps> customs() const {
+    auto own = customs_.lock();
+    return own || !around_ ? own : around_->customs();
   }
   // A graph of the prologue: all that it computes belongs to its run, and only constants are resident.
   void set_prologue() { is_prologue_ = true; }
@@ -207,7 +209,7 @@ class Graph {
   std::string name_;
   const OpTable* table_;
   const Graph* around_;
-  std::shared_ptr<const CustomOps> customs_;
+  std::weak_ptr<const CustomOps> customs_;
   bool is_definition_ = false;
   bool is_prologue_ = false;
   StableVector<Node> nodes_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/act.h"
 
+#include "base/lasting.h"
+
 #include <algorithm>
 
 namespace rlx {
@@ -57,11 +59,11 @@ bool is_at_node(const Activation& act, const Node& node) {
 }  // namespace
 
 std::string_view activation_choices() {
-  static const std::string kChoices = [] {
+  static const std::string& kChoices = lasting([] {
     std::string all = "none";
     for (const Activation& act : kActivations) all += "|" + std::string(act.name);
     return all;
-  }();
+  });
   return kChoices;
 }
 

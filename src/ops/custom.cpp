@@ -66,8 +66,9 @@ static Status look_up(InferArgs& args) {
   FreeAttrs free = args.attrs.free(kFree);
   if (free.op) return {};
   const std::string& name = args.attrs.str("name");
-  if (!args.graph.customs()) return CustomOps().find(name).status();
-  free.op = RLX_TRY(args.graph.customs()->find(name));
+  auto customs = args.graph.customs();
+  if (!customs) return CustomOps().find(name).status();
+  free.op = RLX_TRY(customs->find(name));
   keep(args, std::move(free));
   return {};
 }

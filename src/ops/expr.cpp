@@ -4,18 +4,20 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/lasting.h"
 #include "base/visit.h"
 #include "ir/normal.h"
 
 namespace rlx {
 
 const ValueType& Expr::type() const {
-  static const ValueType kNothing;  // the type of an invalid Expr: what is built on it is invalid too
+  // The type of an invalid Expr: what is built on it is invalid too.
+  static const ValueType& kNothing = lasting([] { return ValueType(); });
   return valid() ? builder_->graph().type(value_) : kNothing;
 }
 
 const Dim& Expr::dim(int64_t axis) const {
-  static const Dim kZero = 0;
+  static const Dim& kZero = lasting([] { return Dim(0); });
   auto at = checked_axis(axis, rank());
   return at.ok() ? dims()[static_cast<size_t>(*at)] : kZero;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The op table: every row of ops.def with its functions from the family files.
+#include "base/lasting.h"
 #include "ir/op.h"
 #include "ops/act.h"
 #include "ops/attr_defs.h"
@@ -43,7 +44,8 @@ static std::vector<OpInfo> make_rows() {
 }
 
 const OpTable& op_table() {
-  static const OpTable kTable(make_rows());  // built on first use: loading the library does nothing
+  // Built on first use: loading the library does nothing.
+  static const OpTable& kTable = lasting([] { return OpTable(make_rows()); });
   return kTable;
 }
 

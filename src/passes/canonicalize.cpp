@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives equal meanings one form, and equal values one node: expands composites that are only a name for their
 // decomposition, and brings the rest into normal form. So `fuse` meets each composite in few forms.
+#include "base/lasting.h"
 #include "passes/pass.h"
 #include "rules/rules.h"
 
 namespace rlx {
 
 Result<Graph> canonicalize(Graph graph, PassContext& context) {
-  static const RuleSet kRules{add_view_rules, add_arithmetic_rules, add_position_rules};
+  static const RuleSet& kRules = lasting([] {
+    return RuleSet{add_view_rules, add_arithmetic_rules, add_position_rules};
+  });
   RewriteOptions options = context.rewrite_options("canonicalize");
   options.expands = [](const Facts& facts, Value value) {
     return facts.graph().info(facts.graph().node(value)).is(kSpelling);

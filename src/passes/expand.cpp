@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decomposes composites without a kernel on the device, until none is left. Values that depend on params alone stay:
 // the prologue computes them by their definition.
+#include "base/lasting.h"
 #include "ir/facts.h"
 #include "passes/pass.h"
 
@@ -13,7 +14,7 @@ Result<Graph> expand_composites(Graph graph, PassContext& context) {
     bool has_effects = !is_pure(facts.graph().info(node), node.attrs);  // it would stay, beside its decomposition
     return !has_effects && !facts.is_resident(value) && !context.supports(facts, value);
   };
-  static const RuleSet kNoRules;
+  static const RuleSet& kNoRules = lasting([] { return RuleSet(); });
   return rewrite(std::move(graph), kNoRules, options);
 }
 

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forms the composites that this device has a kernel for. The stages build on one another. Attention is formed before
 // `linear` could take its products; a gate is formed before its activation could join a product.
+#include <array>
+
+#include "base/lasting.h"
 #include "passes/pass.h"
 #include "rules/rules.h"
 
 namespace rlx {
 
 Result<Graph> fuse_composites(Graph graph, PassContext& context) {
-  static const RuleSet kStages[] = {
-      RuleSet({add_norm_rules, add_derived_rules, add_activation_rules, add_half_rules}),
-      RuleSet({add_rope_rules, add_half_rules}),
-      RuleSet({add_attention_rules, add_score_rules, add_half_rules}, {add_view_rules}),
-      RuleSet({add_small_derived_rules, add_gate_rules}),
-      RuleSet({add_integer_rules, add_byte_rules, add_linear_rules, add_conv_rules, add_channel_rules, add_row_rules},
-              {add_view_rules}),
-  };
+  static const auto& kStages = lasting([] {
+    return std::to_array<RuleSet>({
+        RuleSet({add_norm_rules, add_derived_rules, add_activation_rules, add_half_rules}),
+        RuleSet({add_rope_rules, add_half_rules}),
+        RuleSet({add_attention_rules, add_score_rules, add_half_rules}, {add_view_rules}),
+        RuleSet({add_small_derived_rules, add_gate_rules}),
+        RuleSet({add_integer_rules, add_byte_rules, add_linear_rules, add_conv_rules, add_channel_rules, add_row_rules},
+                {add_view_rules}),
+    });
+  });
   RewriteOptions options = context.rewrite_options("fuse");
   options.refuses = context.refuses;
   // At the end of a stage, scores that no attention has taken become the value that they stand for.
@@ -22,7 +27,7 @@ Result<Graph> fuse_composites(Graph graph, PassContext& context) {
   end.expands = [](const Facts& facts, Value value) {
     return facts.graph().info(facts.graph().node(value)).is(kStandIn);
   };
-  static const RuleSet kNoRules;
+  static const RuleSet& kNoRules = lasting([] { return RuleSet(); });
   for (const RuleSet& rules : kStages) {
     graph = RLX_TRY(rewrite(std::move(graph), rules, options));
     graph = RLX_TRY(rewrite(std::move(graph), kNoRules, end));

@@ -2,6 +2,7 @@
 // Chooses the order of axes in memory: transposes and splits around attention and rope become their attribute `layout`,
 // so these ops read the results of the products in place. With `layout=plain` nothing changes, and heads come before
 // positions.
+#include "base/lasting.h"
 #include "passes/pass.h"
 #include "rules/rules.h"
 
@@ -9,7 +10,7 @@ namespace rlx {
 
 Result<Graph> choose_layouts(Graph graph, PassContext& context) {
   if (context.plain_layout) return graph;
-  static const RuleSet kRules({add_attention_layout_rules}, {add_view_rules});
+  static const RuleSet& kRules = lasting([] { return RuleSet({add_attention_layout_rules}, {add_view_rules}); });
   RewriteOptions options = context.rewrite_options("layout");
   options.refuses = context.refuses;
   return rewrite(std::move(graph), kRules, options);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Merges products that share their left input, such as those of Q, K and V, or of gate and up. So x is read once, and
 // panels are wider.
+#include "base/lasting.h"
 #include "passes/pass.h"
 #include "rules/rules.h"
 
 namespace rlx {
 
 Result<Graph> merge_siblings(Graph graph, PassContext& context) {
-  static const RuleSet kRules{add_sibling_rules};
+  static const RuleSet& kRules = lasting([] { return RuleSet{add_sibling_rules}; });
   RewriteOptions options = context.rewrite_options("merge-siblings");
   options.refuses = context.refuses;
   return rewrite(std::move(graph), kRules, options);

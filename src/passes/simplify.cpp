@@ -2,6 +2,7 @@
 // Canonicalizes and folds what `expand` has made. Joins chains of scalars, which `fuse` needs apart.
 #include <cmath>
 
+#include "base/lasting.h"
 #include "passes/pass.h"
 #include "rules/numbers.h"
 #include "rules/rules.h"
@@ -35,7 +36,9 @@ void add_scalar_chain_rules(RuleSet& rules) {
 }
 
 Result<Graph> simplify(Graph graph, PassContext& context) {
-  static const RuleSet kRules{add_view_rules, add_arithmetic_rules, add_position_rules, add_scalar_chain_rules};
+  static const RuleSet& kRules = lasting([] {
+    return RuleSet{add_view_rules, add_arithmetic_rules, add_position_rules, add_scalar_chain_rules};
+  });
   RewriteOptions options = context.rewrite_options("simplify");
   options.refuses = context.refuses;
   options.expands = [&](const Facts& facts, Value value) {

@@ -5,6 +5,8 @@
 
 #include "rules/rules.h"
 
+#include "base/lasting.h"
+
 namespace rlx {
 
 using namespace patterns;
@@ -31,7 +33,7 @@ Result<Graph> written_out(const OpInfo& row, bool all) {
   NamedAttrs attrs;
   for (size_t i = 0; i < row.attrs.size(); i++) attrs.emplace_back(row.attrs[i].name, probe(i));
   RLX_TRY(graph.add_output("y", RLX_TRY(graph.add(row.op(), in, attrs))));
-  static const RuleSet kNormalForm{add_view_rules, add_arithmetic_rules};
+  static const RuleSet& kNormalForm = lasting([] { return RuleSet{add_view_rules, add_arithmetic_rules}; });
   RewriteOptions options;
   options.expands = [&](const Facts& facts, Value value) {
     const OpInfo& info = facts.graph().info(facts.graph().node(value));

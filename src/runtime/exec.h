@@ -86,18 +86,20 @@ class Exec {
     SlotMemory from, to;
     std::shared_ptr<Room> room;
   };
-  // Links that change get their old state back unless the change is committed.
+  // Links that change get their old state back unless the change is committed. What the change has replaced goes when
+  // the exec is consistent, because the host may then get its memory back, and use the exec: another change may begin.
   class LinkChange {
    public:
-    explicit LinkChange(Exec& exec) : exec_(exec) { exec.linked_.clear(); }
+    explicit LinkChange(Exec& exec) : exec_(exec), before_(std::move(exec.spare_linked_)) {}
     LinkChange(const LinkChange&) = delete;
     LinkChange& operator=(const LinkChange&) = delete;
     ~LinkChange();
     void add(Link& link);
-    void commit() { exec_.linked_.clear(); }
+    void commit() { before_.clear(); }
 
    private:
     Exec& exec_;
+    std::vector<Linked> before_;
   };
   // A submitted run that may not have ended, and the state of the links at its start.
   struct InFlight {
@@ -201,7 +203,7 @@ class Exec {
   std::vector<size_t> input_of_;  // by output: the input that it aliases
   std::vector<bool> has_alias_;   // by input
   std::vector<Link> links_;
-  std::vector<Linked> linked_;                // of a LinkChange; a member so that runs allocate nothing
+  std::vector<Linked> spare_linked_;          // empty; its memory is for the next LinkChange: runs allocate nothing
   std::vector<bool> wanted_;                  // by output
   std::vector<int64_t> requested_;            // by symbol: set by set_dim
   std::vector<std::shared_ptr<Room>> rooms_;  // by output: the memory of one without an upper size

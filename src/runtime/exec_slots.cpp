@@ -156,27 +156,28 @@ Status Exec::rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<St
   change.add(links_[link]);
   RLX_TRY(settle(kind, links_[link]));
   RLX_TRY(replaced());
-  change.commit();
   for (InFlight& sent : in_flight_) sent.memories[link].reset();
+  change.commit();
   return {};
 }
 
 void Exec::LinkChange::add(Link& link) {
-  exec_.linked_.push_back(
+  before_.push_back(
       {&link, link.pending, exec_.outputs_[link.output], exec_.inputs_[link.input], exec_.rooms_[link.output]});
 }
 
 Exec::LinkChange::~LinkChange() {
-  for (Linked& before : exec_.linked_) exec_.put_back(before);
-  exec_.linked_.clear();
+  for (Linked& before : before_) exec_.put_back(before);
+  before_.clear();
+  exec_.spare_linked_.swap(before_);
 }
 
 void Exec::put_back(Linked& before) {
   Link& link = *before.link;
   link.pending = before.pending;
-  outputs_[link.output] = std::move(before.from);
-  inputs_[link.input] = std::move(before.to);
-  rooms_[link.output] = std::move(before.room);
+  std::swap(outputs_[link.output], before.from);
+  std::swap(inputs_[link.input], before.to);
+  std::swap(rooms_[link.output], before.room);
   used_.reset();
   sizes_version_++;
   places_version_++;

@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "base/size_failure.h"
 #include "base/split.h"
+#include "base/undo.h"
 #include "compile/bodies.h"
 #include "passes/at_sizes.h"
 #include "runtime/special.h"
@@ -225,11 +226,14 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
   devices_.push_back(made);  // from here on whatever is set is set here too
   uint64_t version = params_version_;
   lock.unlock();
-  Status status = catch_up(*made, version);
+  Undo leave([&] {
+    std::lock_guard leaving(mutex_);
+    std::erase(devices_, made);
+  });
+  RLX_TRY(catch_up(*made, version));
+  leave.commit();
   lock.lock();
-  made->is_ready = status.ok();
-  if (!status.ok()) std::erase(devices_, made);
-  if (!status.ok()) return status;
+  made->is_ready = true;
   return made;
 }
 

@@ -2,8 +2,10 @@
 #include "runtime/policy.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/check_size.h"
+#include "base/lasting.h"
 #include "base/nearest.h"
 #include "compile/aliases.h"
 #include "compile/compile.h"
@@ -14,14 +16,16 @@ namespace rlx {
 
 std::span<const AttrDef> policy_options() {
   using namespace attr_defs;
-  static const AttrDef kOptions[] = {
-      option(strs("chain", {}), "the devices to try in turn"),
-      option(strs("allow", {}), "the only devices to use; none: all"),
-      option(strs("deny", {}), "the devices not to use"),
-      option(within(i64("cache.capacity", static_cast<int64_t>(Policy().capacity)), 1),
-             "the most plans that are kept for a device"),
-      option(within(opt_i64s("buckets.<symbol>"), 0), "the sizes to plan for: a list, or pow2 for powers of two"),
-  };
+  static const auto& kOptions = lasting([] {
+    return std::to_array<AttrDef>({
+        option(strs("chain", {}), "the devices to try in turn"),
+        option(strs("allow", {}), "the only devices to use; none: all"),
+        option(strs("deny", {}), "the devices not to use"),
+        option(within(i64("cache.capacity", static_cast<int64_t>(Policy().capacity)), 1),
+               "the most plans that are kept for a device"),
+        option(within(opt_i64s("buckets.<symbol>"), 0), "the sizes to plan for: a list, or pow2 for powers of two"),
+    });
+  });
   return kOptions;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/half.h"
+#include "base/lasting.h"
 
 namespace rlx::cpu {
 
@@ -114,7 +115,7 @@ std::vector<const OpRow*> rows_by_op() {
 }
 
 const OpRow* find_row(Op op) {
-  static const std::vector<const OpRow*> kByOp = rows_by_op();
+  static const std::vector<const OpRow*>& kByOp = lasting(rows_by_op);
   auto index = static_cast<size_t>(op);
   return index < kByOp.size() ? kByOp[index] : nullptr;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/onnx/call.h"
 
+#include "base/lasting.h"
 #include "import/onnx/importer.h"
 #include "import/onnx/tensor.h"
 
@@ -52,7 +53,7 @@ Expr Call::in(size_t i) {
 }
 
 const ValueType& Call::type(size_t i) {
-  static const ValueType kNothing;
+  static const ValueType& kNothing = lasting([] { return ValueType(); });
   if (has(i)) return in_[i]->type;
   fail(Code::kData, format("input {} is missing", i));
   return kNothing;

@@ -94,6 +94,28 @@ TEST_F(CustomOpTest, the_op_lives_as_long_as_a_graph_that_uses_it) {
   EXPECT_EQ(*does.destroyed, 1);
 }
 
+// The bodies that an environment has are graphs of this environment.
+TEST_F(CustomOpTest, an_op_with_a_body_goes_with_the_environment) {
+  Behaviour does{shape_of_input, scale}, around{};
+  ASSERT_EQ(add("scale", does), "");
+  for (const char* text : {"graph (k) { x = input f32[k]\n y = custom(x) name=scale\n output y }",
+                           "graph (k) { x = input f32[k]\n c = constant bool[] {true}\n"
+                           " y = if(c, x) then=graph { x = input f32[k]\n y = custom(x) name=scale\n output y }"
+                           " else=graph { x = input f32[k]\n output x }\n output y }"}) {
+    rlx_graph_t* body = read(text);
+    ASSERT_EQ(failed, "");
+    rlx_op_def_t def = definition(text, around);
+    def.infer = def.run = nullptr;
+    def.body = body;
+    OK(rlx_env_register_op(env, &def));
+    rlx_graph_release(body);
+  }
+  rlx_graph_release(std::exchange(graph, nullptr));
+  rlx_env_release(std::exchange(env, nullptr));
+  EXPECT_EQ(*does.destroyed, 1);
+  EXPECT_EQ(*around.destroyed, 2);
+}
+
 TEST_F(CustomOpTest, a_submitted_run_can_be_stopped) {
   Behaviour does{shape_of_input, [](rlx_opcall_t*) -> int32_t { return RLX_CB_STOP; }};
   ASSERT_EQ(add("stop", does), "");

@@ -224,11 +224,21 @@ TEST_F(CustomCallTest, the_last_release_waits_for_a_call) {
   EXPECT_EQ(*does.destroyed, 1);
 }
 
+// The environment is gone, and what it has lent is still there.
+void use_what_is_left(rlx_opcall_t* call) {
+  rlx_tensor_t *x = rlx_opcall_tensor(call, RLX_INPUT, 0), *made = nullptr;
+  rlx_blob_t* text = nullptr;
+  EXPECT_EQ(code_of(rlx_tensor_cast(x, RLX_F64, &made)), "RLX_E_STATE");
+  EXPECT_EQ(words(rlx_tensor_print(x, 1, &text)), "");
+  rlx_blob_release(text);
+}
+
 // Nobody who does a part of a run can wait for its end: neither the thread that began it, nor one that helps it.
 TEST_F(CustomCallTest, a_call_may_give_everything_back) {
   static constexpr size_t kParts = 64;
   Behaviour on_its_thread{shape_of_input, [](rlx_opcall_t* call) -> int32_t {
                             shared->give_back();
+                            use_what_is_left(call);
                             return scale(call);
                           }};
   Behaviour where_it_helps{shape_of_input, [](rlx_opcall_t* call) -> int32_t {
@@ -237,6 +247,7 @@ TEST_F(CustomCallTest, a_call_may_give_everything_back) {
                                if (i == kParts - 1) shared->give_back();
                              };
                              rlx_opcall_parallel_for(call, kParts, part, nullptr);
+                             use_what_is_left(call);
                              return scale(call);
                            }};
   for (Behaviour* does : {&on_its_thread, &where_it_helps})

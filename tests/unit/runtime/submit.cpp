@@ -381,6 +381,29 @@ TEST_P(submit, memory_of_an_ended_run_may_use_the_context_when_it_goes_back) {
   EXPECT_EQ(returned, 3);
 }
 
+TEST_P(submit, memory_of_a_linked_slot_may_use_the_context_when_it_goes_back) {
+  auto exec = Exec::create(doubler(env)).value();
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, filled({4}, 1)).ok());
+  ASSERT_TRUE(exec->link(0, 0).ok());
+  Tensor output = filled({4}, 0);
+  ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, output).ok());
+  int64_t holders = output.storage().use_count();
+  int returned = 0;
+  auto lent = [&] {
+    std::shared_ptr<std::byte> data(new std::byte[16](), [&](std::byte* bytes) {
+      returned++;
+      EXPECT_TRUE(exec->run().ok());
+      delete[] bytes;
+    });
+    return *Tensor::adopt(DType::kF32, std::array<int64_t, 1>{4}, std::move(data), 16);
+  };
+  for (int binding = 0; binding < 3; binding++) ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, lent()).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, filled({4}, 5)).ok());
+  EXPECT_EQ(returned, 3);
+  EXPECT_EQ(output.storage().use_count(), holders) << "nothing is released twice";
+  EXPECT_EQ(output.as<float>()[0], 11);
+}
+
 // Nothing recurses along a chain of runs: neither when it runs, nor when it goes.
 TEST_P(submit, a_hundred_thousand_runs_may_wait_one_for_the_other) {
   std::array execs{Exec::create(doubler(env)).value(), Exec::create(doubler(env)).value()};
