@@ -283,8 +283,11 @@ void build_classifier(Call& call) {
   scores = with_base(call, scores, base);
   double least = is_share ? 0.5 : 0;
   if (is_one) return give_two_classes(call, scores, least, is_share ? 1 : 0, transform);
-  is_of_one ? give_label_of_two(call, slice(scores, 1, 1, 2), least) : give_label_of_most(call, scores);
-  call.out(1, transformed_rows(call, scores, transform));
+  Expr transformed = transformed_rows(call, scores, transform);
+  // SOFTMAX_ZERO gives nothing to a label without votes, though others may have less than its 0.
+  Expr ranked = transform == "SOFTMAX_ZERO" ? transformed : scores;
+  is_of_one ? give_label_of_two(call, slice(scores, 1, 1, 2), least) : give_label_of_most(call, ranked);
+  call.out(1, transformed);
 }
 
 // ---- trees as tensors: the children of a node are nodes or leaves ----
@@ -344,7 +347,7 @@ class TreeWalk {
   TreeWalk(TensorTrees& trees, Forest& forest) : trees_(trees), forest_(forest) {}
 
   Status walk(int64_t root) {
-    forest_.roots.push_back(RLX_TRY(add(root, is_single_leaf(root))));
+    forest_.roots.push_back(RLX_TRY(add(root, false)));
     while (!open_.empty()) {
       Open next = open_.back();
       open_.pop_back();
@@ -360,12 +363,6 @@ class TreeWalk {
     bool is_leaf, is_yes;
     std::vector<int64_t> parents;
   };
-
-  bool is_single_leaf(int64_t root) const {
-    auto at = static_cast<size_t>(root);
-    return root >= 0 && at < trees_.splits.size() && trees_.yes.are_leaves[at] && trees_.no.are_leaves[at] &&
-           trees_.yes.places[at] == trees_.no.places[at];
-  }
 
   Result<int64_t> add(int64_t node, bool is_leaf) {
     auto at = static_cast<size_t>(node);
