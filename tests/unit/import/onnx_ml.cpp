@@ -229,6 +229,30 @@ TEST(onnx_ml, trees_that_are_leaves_have_the_leaves_that_they_name) {
   EXPECT_EQ(Opened(maker.output("y")).run({floats({1, 1}, {0})}), "f32[1,3] 0 2 3");
 }
 
+// The root asks for 1, node 1 on its side of no for 2, node 2 on its side of yes for 3.
+TEST(onnx_ml, sets_of_members_stand_in_the_order_of_the_nodes) {
+  Maker maker(21);
+  maker.imports(kMl, 5).input("x", 1, {"n", "2"});
+  maker.node(
+      "TreeEnsemble", {"x"}, {"y"},
+      {whole("tree_roots", {0}), whole("nodes_featureids", {0, 1, 1}), whole("nodes_truenodeids", {2, 0, 2}),
+       whole("nodes_falsenodeids", {1, 1, 3}), whole("nodes_trueleafs", {0, 1, 1}),
+       whole("nodes_falseleafs", {0, 1, 1}), tensor_of("nodes_splits", {0, 0, 0}),
+       tensor_of("nodes_modes", {6, 6, 6}, true), tensor_of("membership_values", {1, NAN, 2, NAN, 3, NAN}),
+       whole("leaf_targetids", {0, 0, 0, 0}), tensor_of("leaf_weights", {10, 20, 30, 40}), Maker::attr("n_targets", 1)},
+      kMl);
+  EXPECT_EQ(Opened(maker.output("y")).run({floats({4, 2}, {0, 2, 0, 3, 1, 3, 1, 2})}), "f32[4,1] 10 20 30 40");
+}
+
+TEST(onnx_ml, large_integers_are_imputed_exactly) {
+  constexpr int64_t kLarge = (int64_t{1} << 53) + 1;
+  Maker maker(13);
+  maker.input("x", 7, {"n"})
+      .node("Imputer", {"x"}, {"y"}, {whole("imputed_value_int64s", {5}), Maker::attr("replaced_value_int64", kLarge)},
+            kMl);
+  EXPECT_EQ(Opened(maker.output("y")).run({list({kLarge, kLarge - 1})}), "i64[2] 5 " + std::to_string(kLarge - 1));
+}
+
 // A label without votes has the score 0. It is the first of several with less, but for SOFTMAX_ZERO, where 0 is
 // nothing.
 TEST(onnx_ml, trees_give_the_label_of_the_highest_score) {
