@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "import/onnx/call.h"
+#include "import/onnx/control.h"
 #include "import/onnx/importer.h"
 #include "import/onnx/tensor.h"
 
@@ -38,18 +39,18 @@ OnnxValue item_of(Expr x) {
 }
 
 // The tensor whose rows are the elements, if only the run knows how many there are.
-Expr rows_of(Call& call) {
-  const OnnxValue* value = call.value(0);
+Expr rows_of(Call& call, size_t i = 0) {
+  const OnnxValue* value = call.value(i);
   if (!value || !value->is_stacked) return {};
   OnnxValue rows = value->items[0];
   return call.importer().expr(rows, call.builder());
 }
 
-void put_rows(Call& call, Expr rows) {
+void put_rows(Call& call, Expr rows, size_t i = 0) {
   if (!rows.valid()) return;
   OnnxValue sequence{.is_sequence = true, .is_stacked = true};
   sequence.items.push_back(item_of(rows));
-  call.out(0, sequence);
+  call.out(i, sequence);
 }
 
 // The position that an input gives among `count` rows, or the fallback.
@@ -281,8 +282,43 @@ Status map_items(Call& call, const GraphProto& body) {
   return {};
 }
 
+// Rows go through a scan, and become rows. Its operands are the sequences, then the tensors, which stay as they are.
+Status map_rows(Call& call, const GraphProto& proto) {
+  GraphProto ordered = proto;
+  ordered.input.clear();
+  std::vector<Expr> in;
+  std::vector<ValueType> types;
+  auto sequences = int64_t{0};
+  for (bool is_of_sequences : {true, false})
+    for (size_t i = 0; i < std::min(call.inputs(), proto.input.size()); i++) {
+      const OnnxValue* value = call.value(i);
+      if (!value || value->is_sequence != is_of_sequences) continue;
+      if (value->is_sequence && !value->is_stacked) return Status(Code::kUnsupported, "sequences of unlike kinds");
+      in.push_back(is_of_sequences ? rows_of(call, i) : call.in(i));
+      RLX_TRY(call.status());
+      types.push_back(in.back().type());
+      if (is_of_sequences) types.back().dims.erase(types.back().dims.begin()), sequences++;
+      ordered.input.push_back(proto.input[i]);
+    }
+  BodyGraph body = RLX_TRY(call.importer().body_graph(call.importer().keep(std::move(ordered)), types, {}));
+  RLX_TRY(check_rows(body, 0, call.builder().graph()));
+  add_captures(call, body, in);
+  auto step = RLX_TRY(body.finish());
+  Outputs results = call.ops("scan", in, {{"n_carry", int64_t{0}}, {"n_xs", sequences}, {"body", std::move(step)}});
+  RLX_TRY(call.status());
+  for (size_t i = 0; i < std::min(results.size(), call.outputs()); i++) put_rows(call, results[i], i);
+  return {};
+}
+
 void build_map(Call& call) {
-  if (const GraphProto* body = call.graph("body")) call.fail(map_items(call, *body));
+  const GraphProto* body = call.graph("body");
+  if (!body) return;
+  if (call.has(0) && call.value(0)->is_stacked) {
+    Importer::Refusals before = call.importer().refusals();
+    if (map_rows(call, *body).ok()) return;
+    call.importer().refusals() = std::move(before);
+  }
+  call.fail(map_items(call, *body));
 }
 
 constexpr NodeKind kKinds[] = {

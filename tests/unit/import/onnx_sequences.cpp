@@ -203,6 +203,19 @@ TEST(onnx_sequences, what_trips_have_stacked_gains_and_loses_elements) {
   EXPECT_NE(run("SequenceErase", {"rows"}, 0, 0).substr(0, 3), "f32");
 }
 
+TEST(onnx_sequences, a_graph_is_mapped_over_rows) {
+  Maker body, maker = counted({});
+  body.input("a", 1, {"2"}).input("k", 1, {"2"}).input("b", 1, {"2"}).node("Mul", {"a", "k"}, {"c"});
+  body.node("Add", {"b", "x"}, {"d"}).output("c").output("d");
+  maker.node("SequenceMap", {"rows", "x", "rows"}, {"s", "t"}, {Maker::attr("body", body)});
+  maker.node("SequenceInsert", {"t", "x"}, {"u"});
+  maker.node("ConcatFromSequence", {"s"}, {"v"}, {Maker::attr("axis", 0)});
+  maker.node("ConcatFromSequence", {"u"}, {"w"}, {Maker::attr("axis", 0)});
+  maker.node("Concat", {"v", "w"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  Tensor two = *list({2}).reshaped({});
+  EXPECT_EQ(Opened(maker).run({floats({2}, {7, 8}), two, two}), "f32[10] 49 64 56 72 14 16 15 17 7 8");
+}
+
 // What trips have stacked is one value, of which a graph for every element must not take the whole for an element.
 TEST(onnx_sequences, a_graph_is_not_mapped_over_all_rows_at_once) {
   Maker body, maker = counted({});
