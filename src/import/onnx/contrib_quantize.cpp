@@ -100,16 +100,22 @@ void build_mul_integer(Call& call) {
   call.out(0, centred(call.in(0), call.in(1)) * centred(call.in(2), call.in(3)));
 }
 
+DType accumulator(bool is_unsigned) {
+  return is_unsigned ? DType::kU32 : DType::kI32;
+}
+
 void build_sum_integer(Call& call) {
   Expr x = call.in(0);
   if (!x.valid()) return;
   std::vector<int64_t> given = call.i64s("axes");
   Axes axes = given.empty() ? trailing_axes(0, x.rank()) : call.axes(given, x.rank());
-  call.out(0, reduce(cast(x, DType::kI32), "sum", axes, KeepDims{call.i64("keepdims", 1) != 0}));
+  call.out(0,
+           reduce(cast(x, accumulator(x.dtype() == DType::kU8)), "sum", axes, KeepDims{call.i64("keepdims", 1) != 0}));
 }
 
 void build_matmul_integer16(Call& call) {
-  call.out(0, matmul(cast(call.in(0), DType::kI32), cast(call.in(1), DType::kI32)));
+  Expr a = call.in(0), b = call.in(1), y = matmul(cast(a, DType::kI32), cast(b, DType::kI32));
+  call.out(0, y.valid() ? cast(y, accumulator(a.dtype() == DType::kU16 && b.dtype() == DType::kU16)) : y);
 }
 
 // Inputs: a, its scale and zero point; b, its scale and zero point; an i32 bias; the scale and zero point of the

@@ -140,7 +140,7 @@ void build_imputer(Call& call) {
   int64_t replaced_whole = call.i64("replaced_value_int64", 0);
   if (is_real ? values.empty() : whole.empty()) return call.fail(Code::kData, "there are no imputed values");
   Expr with = is_real ? list_of(call, x.dtype(), values) : cast(list_of(call, whole), x.dtype());
-  Expr missing = !is_real               ? equal(x, static_cast<double>(replaced_whole))
+  Expr missing = !is_real               ? equal(x, cast(list_of(call, std::span(&replaced_whole, 1)), x.dtype()))
                  : std::isnan(replaced) ? call.op("is_nan", {x})
                                         : equal(x, replaced);
   call.out(0, where(missing, with, x));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "import/onnx/call.h"
+#include "import/onnx/control.h"
 #include "import/onnx/importer.h"
 #include "import/onnx/tensor.h"
 
@@ -38,18 +39,18 @@ OnnxValue item_of(Expr x) {
 }
 
 // The tensor whose rows are the elements, if only the run knows how many there are.
-Expr rows_of(Call& call) {
-  const OnnxValue* value = call.value(0);
+Expr rows_of(Call& call, size_t i = 0) {
+  const OnnxValue* value = call.value(i);
   if (!value || !value->is_stacked) return {};
   OnnxValue rows = value->items[0];
   return call.importer().expr(rows, call.builder());
 }
 
-void put_rows(Call& call, Expr rows) {
+void put_rows(Call& call, Expr rows, size_t i = 0) {
   if (!rows.valid()) return;
   OnnxValue sequence{.is_sequence = true, .is_stacked = true};
   sequence.items.push_back(item_of(rows));
-  call.out(0, sequence);
+  call.out(i, sequence);
 }
 
 // The position that an input gives among `count` rows, or the fallback.
@@ -84,8 +85,10 @@ void erase_row(Call& call, Expr rows) {
   if (!rows.valid()) return;
   Builder& b = call.builder();
   Expr count = b.size(rows.dim(0), DType::kI64), last = count - 1.0, at = row_position(call, 1, count, last);
-  Expr place = iota(b, {rows.dim(0) - 1}, 0, DType::kI64);
-  put_rows(call, rows_at(rows, where(less(place, at), place, place + 1.0), at, last));
+  // The row that goes comes last, so that there is a place to check where no row stays.
+  Expr place = iota(b, {rows.dim(0)}, 0, DType::kI64);
+  place = where(less(place, at), place, where(less(place, last), place + 1.0, at));
+  put_rows(call, slice(rows_at(rows, place, at, last), 0, 0, rows.dim(0) - 1));
 }
 
 // A position below `end`, counted from the end of `count` items if negative; `fallback` where it is not given.
@@ -151,10 +154,28 @@ void put_number(Call& call, DType dtype, int64_t number) {
   call.out(0, *tensor);
 }
 
+std::optional<Sizes> fold_length(Call& call) {
+  Expr rows = rows_of(call);
+  if (!rows || !rows.valid()) return std::nullopt;
+  return Sizes{.items = {rows.dim(0)}};
+}
+
 void build_length(Call& call) {
-  if (Expr rows = rows_of(call); rows && rows.valid())
-    return call.out(0, call.builder().size(rows.dim(0), DType::kI64));
   if (const auto* items = items_of(call, 0)) put_number(call, DType::kI64, static_cast<int64_t>(items->size()));
+}
+
+Expr without_axis(Expr x, int64_t axis) {
+  std::vector<Dim> dims = x.dims();
+  dims.erase(dims.begin() + axis);
+  return reshape(x, dims);
+}
+
+// The elements of an axis, however many there are, as rows.
+Expr rows_along(Expr x, int64_t axis, bool keeps_axis) {
+  Axes perm = trailing_axes(0, x.rank());
+  std::rotate(perm.begin(), perm.begin() + axis, perm.begin() + axis + 1);
+  Expr rows = transpose(x, perm);
+  return keeps_axis ? unsqueeze(rows, axis + 1) : rows;
 }
 
 // The last piece may be smaller where one size is given for all.
@@ -166,10 +187,11 @@ void build_split(Call& call) {
   const Dim& total = x.dim(axis);
   std::vector<int64_t> sizes;
   if (!call.has(1) || call.type(1).rank() == 0) {
-    if (!total.is_literal()) return call.fail_of_sizes("how many pieces there are is not known");
     int64_t each = call.has(1) ? 0 : 1;
     if (call.has(1))
       for (int64_t size : call.numbers(1, "split")) each = size;
+    if (!total.is_literal() && each == 1) return put_rows(call, rows_along(x, axis, call.has(1) || keep != 0));
+    if (!total.is_literal()) return call.fail_of_sizes("how many pieces there are is not known");
     if (each < 1 || total.literal() / each > int64_t{1} << 16) return call.fail(Code::kData, "pieces without a size");
     for (int64_t at = 0; at < total.literal(); at += each) sizes.push_back(std::min(each, total.literal() - at));
   } else {
@@ -179,11 +201,7 @@ void build_split(Call& call) {
   Dim at = 0;
   for (int64_t size : sizes) {
     Expr piece = slice(x, axis, at, at + Dim(size));
-    if (!call.has(1) && keep == 0) {
-      std::vector<Dim> dims = x.dims();
-      dims.erase(dims.begin() + axis);
-      piece = reshape(piece, dims);
-    }
+    if (!call.has(1) && keep == 0) piece = without_axis(piece, axis);
     if (!piece.valid()) return;
     items.push_back(item_of(piece));
     at += Dim(size);
@@ -250,12 +268,13 @@ Status map_items(Call& call, const GraphProto& body) {
     std::vector<OnnxValue> in;
     for (size_t i = 0; i < call.inputs(); i++) {
       const OnnxValue* value = call.value(i);
-      if (value && value->is_sequence && at >= value->items.size())
-        return Status(Code::kData, format("input {} has {}, input 0 has {}", i, plural(value->items.size(), "element"),
-                                          first->size()));
-      in.push_back(value && value->is_sequence ? value->items[at] : call.local(i));
+      const auto* items = value && value->is_sequence ? items_of(call, i) : nullptr;
+      RLX_TRY(call.status());
+      if (items && at >= items->size())
+        return Status(Code::kData,
+                      format("input {} has {}, input 0 has {}", i, plural(items->size(), "element"), first->size()));
+      in.push_back(items ? (*items)[at] : call.local(i));
     }
-    RLX_TRY(call.status());
     std::vector<OnnxValue> out = RLX_TRY(call.importer().inline_graph(body, std::move(in)));
     for (size_t i = 0; i < out.size(); i++) made[i].push_back(std::move(out[i]));
   }
@@ -263,8 +282,43 @@ Status map_items(Call& call, const GraphProto& body) {
   return {};
 }
 
+// Rows go through a scan, and become rows. Its operands are the sequences, then the tensors, which stay as they are.
+Status map_rows(Call& call, const GraphProto& proto) {
+  GraphProto ordered = proto;
+  ordered.input.clear();
+  std::vector<Expr> in;
+  std::vector<ValueType> types;
+  auto sequences = int64_t{0};
+  for (bool is_of_sequences : {true, false})
+    for (size_t i = 0; i < std::min(call.inputs(), proto.input.size()); i++) {
+      const OnnxValue* value = call.value(i);
+      if (!value || value->is_sequence != is_of_sequences) continue;
+      if (value->is_sequence && !value->is_stacked) return Status(Code::kUnsupported, "sequences of unlike kinds");
+      in.push_back(is_of_sequences ? rows_of(call, i) : call.in(i));
+      RLX_TRY(call.status());
+      types.push_back(in.back().type());
+      if (is_of_sequences) types.back().dims.erase(types.back().dims.begin()), sequences++;
+      ordered.input.push_back(proto.input[i]);
+    }
+  BodyGraph body = RLX_TRY(call.importer().body_graph(call.importer().keep(std::move(ordered)), types, {}));
+  RLX_TRY(check_rows(body, 0, call.builder().graph()));
+  add_captures(call, body, in);
+  auto step = RLX_TRY(body.finish());
+  Outputs results = call.ops("scan", in, {{"n_carry", int64_t{0}}, {"n_xs", sequences}, {"body", std::move(step)}});
+  RLX_TRY(call.status());
+  for (size_t i = 0; i < std::min(results.size(), call.outputs()); i++) put_rows(call, results[i], i);
+  return {};
+}
+
 void build_map(Call& call) {
-  if (const GraphProto* body = call.graph("body")) call.fail(map_items(call, *body));
+  const GraphProto* body = call.graph("body");
+  if (!body) return;
+  if (call.has(0) && call.value(0)->is_stacked) {
+    Importer::Refusals before = call.importer().refusals();
+    if (map_rows(call, *body).ok()) return;
+    call.importer().refusals() = std::move(before);
+  }
+  call.fail(map_items(call, *body));
 }
 
 constexpr NodeKind kKinds[] = {
@@ -273,7 +327,7 @@ constexpr NodeKind kKinds[] = {
     {.op_type = "SequenceInsert", .build = build_insert, .control = true},
     {.op_type = "SequenceErase", .build = build_erase, .control = true},
     {.op_type = "SequenceAt", .build = build_at, .control = true},
-    {.op_type = "SequenceLength", .build = build_length, .control = true},
+    {.op_type = "SequenceLength", .build = build_length, .fold = fold_length, .control = true},
     {.op_type = "SplitToSequence", .build = build_split, .control = true},
     {.op_type = "ConcatFromSequence", .build = build_concat, .control = true},
     {.op_type = "SequenceMap", .build = build_map, .control = true},

@@ -2,6 +2,7 @@
 // Ensembles of decision trees of ai.onnx.ml. All rows go down all trees together: a scan whose carry is the node where
 // each row stands in each tree. A leaf leads to itself, so that it does not matter how deep it lies.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -283,8 +284,11 @@ void build_classifier(Call& call) {
   scores = with_base(call, scores, base);
   double least = is_share ? 0.5 : 0;
   if (is_one) return give_two_classes(call, scores, least, is_share ? 1 : 0, transform);
-  is_of_one ? give_label_of_two(call, slice(scores, 1, 1, 2), least) : give_label_of_most(call, scores);
-  call.out(1, transformed_rows(call, scores, transform));
+  Expr transformed = transformed_rows(call, scores, transform);
+  // SOFTMAX_ZERO gives nothing to a label without votes, though others may have less than its 0.
+  Expr ranked = transform == "SOFTMAX_ZERO" ? transformed : scores;
+  is_of_one ? give_label_of_two(call, slice(scores, 1, 1, 2), least) : give_label_of_most(call, ranked);
+  call.out(1, transformed);
 }
 
 // ---- trees as tensors: the children of a node are nodes or leaves ----
@@ -308,25 +312,23 @@ std::vector<double> tensor_of(Call& call, const char* name) {
   return numbers;
 }
 
-// The sets of nodes that ask for membership, one after another in the order in which the trees are walked: each node
-// becomes a chain of nodes, one for each member.
-struct Members {
-  std::vector<double> numbers;
+// The sets of the nodes that ask for membership; NaN ends a set. They stand in the order of the nodes.
+std::vector<std::vector<double>> sets_of(std::span<const double> modes, std::span<const double> members) {
+  std::vector<std::vector<double>> sets(modes.size());
   size_t at = 0;
-
-  std::vector<double> next() {
-    std::vector<double> set;
-    while (at < numbers.size() && numbers[at] == numbers[at]) set.push_back(numbers[at++]);
+  for (size_t node = 0; node < modes.size(); node++) {
+    if (modes[node] != kMember) continue;
+    while (at < members.size() && !std::isnan(members[at])) sets[node].push_back(members[at++]);
     at++;
-    return set;
   }
-};
+  return sets;
+}
 
 struct TensorTrees {
   std::vector<double> splits, modes;
   std::vector<int64_t> features, follows;
   Children yes, no;
-  Members members;
+  std::vector<std::vector<double>> sets;  // of each node that asks for membership, which becomes a chain of nodes
   size_t leaves = 0;
 
   bool is_consistent() const {
@@ -344,7 +346,7 @@ class TreeWalk {
   TreeWalk(TensorTrees& trees, Forest& forest) : trees_(trees), forest_(forest) {}
 
   Status walk(int64_t root) {
-    forest_.roots.push_back(RLX_TRY(add(root, is_single_leaf(root))));
+    forest_.roots.push_back(RLX_TRY(add(root, false)));
     while (!open_.empty()) {
       Open next = open_.back();
       open_.pop_back();
@@ -361,12 +363,6 @@ class TreeWalk {
     std::vector<int64_t> parents;
   };
 
-  bool is_single_leaf(int64_t root) const {
-    auto at = static_cast<size_t>(root);
-    return root >= 0 && at < trees_.splits.size() && trees_.yes.are_leaves[at] && trees_.no.are_leaves[at] &&
-           trees_.yes.places[at] == trees_.no.places[at];
-  }
-
   Result<int64_t> add(int64_t node, bool is_leaf) {
     auto at = static_cast<size_t>(node);
     size_t limit = is_leaf ? trees_.leaves : trees_.splits.size();
@@ -375,7 +371,7 @@ class TreeWalk {
     if (++added_ > static_cast<int64_t>(trees_.splits.size())) return Status(Code::kData, "a tree has a cycle");
     auto mode = static_cast<int64_t>(trees_.modes[at]);
     if (mode < 0 || mode > kMember) return Status(Code::kData, format("'nodes_modes' holds {}", mode));
-    std::vector<double> splits = mode == kMember ? trees_.members.next() : std::vector<double>{trees_.splits[at]};
+    std::vector<double> splits = mode == kMember ? trees_.sets[at] : std::vector<double>{trees_.splits[at]};
     if (splits.empty()) return Status(Code::kData, "a set without members");
     std::vector<int64_t> chain;
     for (double split : splits) {
@@ -386,7 +382,6 @@ class TreeWalk {
       if (!chain.empty()) forest_.no[static_cast<size_t>(chain.back())] = place;
       chain.push_back(place);
     }
-    // The side of yes is walked first, as the sets stand in that order.
     open_.push_back({trees_.no.places[at], trees_.no.are_leaves[at] != 0, false, {chain.back()}});
     open_.push_back({trees_.yes.places[at], trees_.yes.are_leaves[at] != 0, true, chain});
     return chain.front();
@@ -414,9 +409,10 @@ void build_ensemble(Call& call) {
                     call.i64s("nodes_missing_value_tracks_true"),
                     children_of(call, "true"),
                     children_of(call, "false"),
-                    {tensor_of(call, "membership_values")},
+                    {},
                     weights.size()};
   trees.follows.resize(trees.splits.size(), 0);
+  trees.sets = sets_of(trees.modes, tensor_of(call, "membership_values"));
   if (aggregate < 0 || aggregate > 3 || transform < 0 || transform > 4 || !trees.is_consistent() ||
       targets.size() != weights.size())
     return call.fail(Code::kData, "the lists of its nodes are not of one length, or an attribute is out of range");

@@ -81,8 +81,13 @@ class Graph:
         outputs = [helper.make_tensor_value_info(name, ONNX_TYPES[dtype], None) for name, dtype in self.outputs.items()]
         graph = helper.make_graph([proto_of(node) for node in self.nodes], "g", inputs, outputs, tensors_of(self.inits))
         domains = {node.domain for node in self.nodes} - {""}
-        opsets = [helper.make_opsetid("", self.opset)] + [helper.make_opsetid(domain, 1) for domain in sorted(domains)]
+        versions = {"ai.onnx.ml": self.learned_opset()}
+        opsets = [helper.make_opsetid("", self.opset)] + [helper.make_opsetid(domain, versions.get(domain, 1)) for domain in sorted(domains)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=min(10, max(4, helper.find_min_ir_version_for(opsets, True))))
+
+    def learned_opset(self):
+        """Of ai.onnx.ml, of about the same age."""
+        return 3 if self.opset < 19 else 4 if self.opset < 21 else 5
 
     def text(self):
         return onnx.printer.to_text(self.model())
@@ -98,9 +103,14 @@ def proto_of(node):
     return helper.make_node(node.op, node.ins, node.outs, domain=node.domain, **attrs)
 
 
+def described(name, dtype, rank):
+    """dtype: of a tensor, or "seq" and that of the elements."""
+    dims = None if rank is None else [None] * rank
+    if dtype.startswith("seq "):
+        return helper.make_tensor_sequence_value_info(name, ONNX_TYPES[dtype[4:]], dims)
+    return helper.make_tensor_value_info(name, ONNX_TYPES[dtype], dims)
+
+
 def graph_of(body):
-    inputs = [helper.make_tensor_value_info(name, ONNX_TYPES[dtype], None if rank is None else [None] * rank)
-              for name, dtype, rank in body.inputs]
-    outputs = [helper.make_tensor_value_info(name, ONNX_TYPES[dtype], None if rank is None else [None] * rank)
-               for name, dtype, rank in body.outputs]
+    inputs, outputs = ([described(*value) for value in values] for values in (body.inputs, body.outputs))
     return helper.make_graph([proto_of(node) for node in body.nodes], "body", inputs, outputs, tensors_of(body.inits))

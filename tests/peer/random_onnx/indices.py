@@ -74,11 +74,18 @@ def gather_nd(m):
     m.node("GatherND", [x, index], [passed(x, dims[:-1] + x.dims[batch + depth:])], **({"batch_dims": batch} if batch else {}))
 
 
+def reduction_of(m, x, none):
+    """ONNX Runtime has the smallest and largest of numbers alone."""
+    if m.opset < 16 or m.chance(none):
+        return None
+    return m.one(["add", "mul"] + (["min", "max"] if m.opset >= 18 and x.dtype != "bool" else []))
+
+
 def scatter_elements(m):
     m.need(m.opset >= 11)
-    x = m.pick(ANY - {"bool", "f16"}, rank=(1, 3))
+    x = m.pick(ANY - {"f16"}, rank=(1, 3))
     axis = m.int(0, x.rank - 1)
-    reduction = None if m.opset < 16 or m.chance(0.4) else m.one(["add", "mul"] + (["min", "max"] if m.opset >= 18 else []))
+    reduction = reduction_of(m, x, 0.4)
     dims = list(x.dims)
     if reduction is None:  # each place at most once, as the order is nobody's
         size = x.dims[axis]
@@ -99,8 +106,8 @@ def scatter_elements(m):
 
 def scatter_nd(m):
     m.need(m.opset >= 11)
-    x = m.pick(ANY - {"bool", "f16"}, rank=(1, 3))
-    reduction = None if m.opset < 16 or m.chance(0.3) else m.one(["add", "mul"] + (["min", "max"] if m.opset >= 18 else []))
+    x = m.pick(ANY - {"f16"}, rank=(1, 3))
+    reduction = reduction_of(m, x, 0.3)
     depth = m.int(1, x.rank)
     least = tuple(min(x.dims[j][i] for j in range(depth)) for i in range(len(m.sizes)))
     rows = m.lit(1) if reduction is None else m.any_dim()

@@ -14,6 +14,7 @@ import onnxruntime
 
 from . import librlx
 from .graph import Body, DTYPES, FLOATS, NAMES, Node
+from .known import nodes_of
 
 EPS = {"f32": 1e-6, "f64": 2e-15, "f16": 2e-3, "bf16": 1.6e-2}
 LEAST = {"f32": 1e-6, "f64": 1e-13, "f16": 1e-4, "bf16": 1e-3}
@@ -24,10 +25,14 @@ LOST = {"f64": 2.0**-53} | dict.fromkeys(["f32", "f16", "bf16"], 2.0**-24)
 EXACT = set("""Abs ArgMax ArgMin BitCast Cast CastLike Ceil Clip Compress Concat Constant ConstantOfShape DepthToSpace Expand EyeLike
     Flatten Floor Gather GatherElements GatherND Identity If Loop Scan Max MaxPool Min Neg NonZero OneHot Pad Range ReduceMax ReduceMin
     Relu Reshape ReverseSequence Round Scatter ScatterElements ScatterND Shape Sign Size Slice SpaceToDepth Split Squeeze Tile TopK
-    Transpose Trilu Unique Unsqueeze Where""".split())
+    Transpose Trilu Unique Unsqueeze Where ConcatFromSequence SequenceAt SequenceConstruct SequenceErase SequenceInsert SequenceMap SplitToSequence
+    ArrayFeatureExtractor Binarizer FeatureVectorizer Imputer LabelEncoder OneHotEncoder""".split())
+# Their last output is f32, which onnx does not say of all of them.
+LEARNED = ("Scaler", "Normalizer", "LinearRegressor", "LinearClassifier", "SVMRegressor", "SVMClassifier", "TreeEnsembleRegressor",
+           "TreeEnsembleClassifier")
 # What these add up may be larger than the sum.
 SUMS = set("""LSTM GRU RNN MatMul Gemm Einsum Conv ConvTranspose ReduceSum ReduceMean CumSum LayerNormalization InstanceNormalization
-    GroupNormalization BatchNormalization Resize ReduceLogSum ReduceLogSumExp LogSoftmax Gelu""".split())
+    GroupNormalization BatchNormalization Resize ReduceLogSum ReduceLogSumExp LogSoftmax Gelu""".split()) | set(LEARNED)
 ROUNDS = {"DynamicQuantizeLinear"}  # and what they read may lie on the edge: the zero point of a range of equal sides is a tie
 # These take a mean away: what rounding adds to their input may be all that is left of it.
 CENTRES = {"LayerNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization"}
@@ -164,7 +169,7 @@ def float_types(graph):
 
     walk(model.graph)
     words = {1: "f32", 11: "f64", 10: "f16", 16: "bf16"}
-    return {name: words[code] for name, code in found.items() if code in words}
+    return {name: words[code] for name, code in found.items() if code in words} | {node.outs[-1]: "f32" for node in nodes_of(graph, *LEARNED)}
 
 
 def without_denormals(feed):
@@ -338,7 +343,7 @@ class Judge:
             found = dict(zip(outs, session_of(model).run(list(outs), {name: feed[name] for name in graph.inputs})))
         except Exception:  # it may refuse to show one of them
             found = {}
-        return dict(graph.inits) | {name: np.asarray(array) for name, array in (feed | found).items()}
+        return dict(graph.inits) | {name: np.asarray(array) for name, array in (feed | found).items() if not isinstance(array, list)}
 
     def compare(self, graph, feed, name, ours, theirs):
         theirs = np.asarray(theirs)

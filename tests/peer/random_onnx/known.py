@@ -12,6 +12,7 @@ OPEN = {
     "reduce nothing": "ONNX Runtime's mean of nothing is 0 where the reference has NaN",
     "pool nothing": "windows over an axis of size 0: ONNX Runtime gives one of them, the reference none",
     "loop without trips": "stacked outputs of no trips: ONNX Runtime gives dims 0 where the body's are not known to it",
+    "sequence of nothing": "an empty sequence whose elements only the run knows has no dims to join",
     "product of nothing": "a sum of no terms: MatMul of a vector and MatMulInteger leave their result unset in ONNX Runtime, Gemm forgets beta",
     "resize infinities": "samples of weight 0 that are not finite: open",
     "clip infinities": "without a bound, ONNX Runtime clips infinities to the largest number; the reference leaves them",

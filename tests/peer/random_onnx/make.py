@@ -3,14 +3,14 @@
 import numpy as np
 from onnx import defs, helper
 
-from . import bodies, elementwise, indices, layers, shapes
-from .graph import Body
+from . import bodies, elementwise, indices, layers, learned, sequences, shapes
+from .graph import Body, Graph
 from .kernels import NEWEST
 from .maker import SYMBOLS, Maker, Skip
 
 OPSETS = [7, 8, 9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 21, 22, 23, 24, NEWEST]
-FAMILIES = [elementwise, shapes, indices, layers, bodies]
-SHARES = [8, 9, 3, 4, 1]
+FAMILIES = [elementwise, shapes, indices, layers, bodies, sequences, learned]
+SHARES = [8, 9, 3, 4, 1, 0.7, 0.8]
 
 
 def bindings(rng):
@@ -75,8 +75,9 @@ def finish(m, rng):
 def write_defaults(nodes, opset):
     """Some exporters write the attributes that have their default too."""
     for node in nodes:
-        if defs.has(node.op, opset, node.domain):
-            for name, attribute in defs.get_schema(node.op, opset, node.domain).attributes.items():
+        version = {"ai.onnx.ml": Graph(opset).learned_opset()}.get(node.domain, opset)
+        if defs.has(node.op, version, node.domain):
+            for name, attribute in defs.get_schema(node.op, version, node.domain).attributes.items():
                 if name not in node.attrs and attribute.default_value.type:
                     node.attrs[name] = helper.get_attribute_value(attribute.default_value)
         for body in node.attrs.values():

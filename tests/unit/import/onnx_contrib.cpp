@@ -178,6 +178,18 @@ TEST(onnx_contrib, integers_are_multiplied_and_summed_wider) {
   EXPECT_EQ(Opened(sum.output("y")).run({x}), "i32[] 227");
 }
 
+TEST(onnx_contrib, sums_of_unsigned_integers_are_unsigned) {
+  Maker product, sum;
+  sum.input("x", 2, {"2"}).node("ReduceSumInteger", {"x"}, {"y"}, {}, kMicrosoft).output("y");
+  Tensor bytes = *Tensor::create(DType::kU8, std::array<int64_t, 1>{2});
+  bytes.as<uint8_t>()[0] = 255, bytes.as<uint8_t>()[1] = 1;
+  EXPECT_EQ(Opened(sum).run({bytes}), "u32[1] 256");
+  product.input("x", 4, {"1", "1"}).node("MatMulInteger16", {"x", "x"}, {"y"}, {}, kMicrosoft).output("y");
+  Tensor words = *Tensor::create(DType::kU16, std::array<int64_t, 2>{1, 1});
+  words.as<uint16_t>()[0] = 65535;
+  EXPECT_EQ(Opened(product).run({words}), "u32[1,1] 4294836225");
+}
+
 TEST(onnx_contrib, rows_of_a_table) {
   Maker maker;
   maker.f32("w", {3, 2}, {0, 1, 2, 3, 4, 5}).input("i", 7, {"n"});

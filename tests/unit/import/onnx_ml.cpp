@@ -33,6 +33,13 @@ static Message texts(const char* name, std::initializer_list<const char*> values
   return attribute;
 }
 
+// A list as a tensor of f32, or of u8.
+static Message tensor_of(const char* name, std::initializer_list<float> values, bool is_u8 = false) {
+  Message tensor = Message().number(1, values.size()).number(2, is_u8 ? 2 : 1);
+  for (float value : values) is_u8 ? tensor.number(5, static_cast<uint64_t>(value)) : tensor.f32(4, value);
+  return Message().text(1, name).sub(5, tensor).number(20, 4);
+}
+
 // A thousand times the first output of a node on x [n, 1].
 static std::string thousandfold(const char* op_type, const Attributes& attributes, std::vector<float> x,
                                 std::vector<std::string> outputs = {"y"}) {
@@ -206,6 +213,61 @@ TEST(onnx_ml, trees_may_vote_for_one_of_two_labels) {
          whole("classlabels_int64s", {7, 8})},
         kMl);
     EXPECT_EQ(Opened(maker.output("y")).run({floats({2, 1}, {-1, 1})}), "i64[2] 7 8");
+  }
+}
+
+// A tree that is a leaf has a node whose branches both name that leaf, whatever the node's own number.
+TEST(onnx_ml, trees_that_are_leaves_have_the_leaves_that_they_name) {
+  Maker maker(21);
+  maker.imports(kMl, 5).input("x", 1, {"n", "1"});
+  maker.node("TreeEnsemble", {"x"}, {"y"},
+             {whole("tree_roots", {0, 1}), whole("nodes_featureids", {0, 0}), whole("nodes_truenodeids", {2, 1}),
+              whole("nodes_falsenodeids", {2, 1}), whole("nodes_trueleafs", {1, 1}), whole("nodes_falseleafs", {1, 1}),
+              tensor_of("nodes_splits", {0, 0}), tensor_of("nodes_modes", {0, 0}, true),
+              whole("leaf_targetids", {0, 1, 2}), tensor_of("leaf_weights", {1, 2, 3}), Maker::attr("n_targets", 3)},
+             kMl);
+  EXPECT_EQ(Opened(maker.output("y")).run({floats({1, 1}, {0})}), "f32[1,3] 0 2 3");
+}
+
+// The root asks for 1, node 1 on its side of no for 2, node 2 on its side of yes for 3.
+TEST(onnx_ml, sets_of_members_stand_in_the_order_of_the_nodes) {
+  Maker maker(21);
+  maker.imports(kMl, 5).input("x", 1, {"n", "2"});
+  maker.node(
+      "TreeEnsemble", {"x"}, {"y"},
+      {whole("tree_roots", {0}), whole("nodes_featureids", {0, 1, 1}), whole("nodes_truenodeids", {2, 0, 2}),
+       whole("nodes_falsenodeids", {1, 1, 3}), whole("nodes_trueleafs", {0, 1, 1}),
+       whole("nodes_falseleafs", {0, 1, 1}), tensor_of("nodes_splits", {0, 0, 0}),
+       tensor_of("nodes_modes", {6, 6, 6}, true), tensor_of("membership_values", {1, NAN, 2, NAN, 3, NAN}),
+       whole("leaf_targetids", {0, 0, 0, 0}), tensor_of("leaf_weights", {10, 20, 30, 40}), Maker::attr("n_targets", 1)},
+      kMl);
+  EXPECT_EQ(Opened(maker.output("y")).run({floats({4, 2}, {0, 2, 0, 3, 1, 3, 1, 2})}), "f32[4,1] 10 20 30 40");
+}
+
+TEST(onnx_ml, large_integers_are_imputed_exactly) {
+  constexpr int64_t kLarge = (int64_t{1} << 53) + 1;
+  Maker maker(13);
+  maker.input("x", 7, {"n"})
+      .node("Imputer", {"x"}, {"y"}, {whole("imputed_value_int64s", {5}), Maker::attr("replaced_value_int64", kLarge)},
+            kMl);
+  EXPECT_EQ(Opened(maker.output("y")).run({list({kLarge, kLarge - 1})}), "i64[2] 5 " + std::to_string(kLarge - 1));
+}
+
+// A label without votes has the score 0. It is the first of several with less, but for SOFTMAX_ZERO, where 0 is
+// nothing.
+TEST(onnx_ml, trees_give_the_label_of_the_highest_score) {
+  for (const char* transform : {"NONE", "SOFTMAX", "SOFTMAX_ZERO"}) {
+    Maker maker(17);
+    maker.input("x", 1, {"n", "1"});
+    maker.node("TreeEnsembleClassifier", {"x"}, {"y", "scores"},
+               {whole("nodes_treeids", {0}), whole("nodes_nodeids", {0}), whole("nodes_featureids", {0}),
+                reals("nodes_values", {0}), texts("nodes_modes", {"LEAF"}), whole("nodes_truenodeids", {0}),
+                whole("nodes_falsenodeids", {0}), whole("class_treeids", {0, 0}), whole("class_nodeids", {0, 0}),
+                whole("class_ids", {0, 2}), reals("class_weights", {-2, -1}), whole("classlabels_int64s", {7, 8, 9}),
+                Maker::attr("post_transform", transform)},
+               kMl);
+    EXPECT_EQ(Opened(maker.output("y")).run({floats({1, 1}, {0})}),
+              std::string(transform) == "SOFTMAX_ZERO" ? "i64[1] 9" : "i64[1] 8");
   }
 }
 

@@ -198,6 +198,34 @@ TEST(onnx_sequences, what_trips_have_stacked_gains_and_loses_elements) {
   EXPECT_EQ(run("SequenceErase", {"rows"}, 0), "f32[4] 7 8 8 9");
   EXPECT_EQ(run("SequenceErase", {"rows", "at"}, -3), "f32[4] 8 9 9 10");
   EXPECT_NE(run("SequenceErase", {"rows", "at"}, 3).substr(0, 3), "f32");
+  EXPECT_EQ(run("SequenceErase", {"rows", "at"}, 0, 1), "f32[0]");
+  EXPECT_NE(run("SequenceErase", {"rows", "at"}, 1, 1).substr(0, 3), "f32");
+  EXPECT_NE(run("SequenceErase", {"rows"}, 0, 0).substr(0, 3), "f32");
+}
+
+TEST(onnx_sequences, a_graph_is_mapped_over_rows) {
+  Maker body, maker = counted({});
+  body.input("a", 1, {"2"}).input("k", 1, {"2"}).input("b", 1, {"2"}).node("Mul", {"a", "k"}, {"c"});
+  body.node("Add", {"b", "x"}, {"d"}).output("c").output("d");
+  maker.node("SequenceMap", {"rows", "x", "rows"}, {"s", "t"}, {Maker::attr("body", body)});
+  maker.node("SequenceInsert", {"t", "x"}, {"u"});
+  maker.node("ConcatFromSequence", {"s"}, {"v"}, {Maker::attr("axis", 0)});
+  maker.node("ConcatFromSequence", {"u"}, {"w"}, {Maker::attr("axis", 0)});
+  maker.node("Concat", {"v", "w"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  Tensor two = *list({2}).reshaped({});
+  EXPECT_EQ(Opened(maker).run({floats({2}, {7, 8}), two, two}), "f32[10] 49 64 56 72 14 16 15 17 7 8");
+}
+
+// What trips have stacked is one value, of which a graph for every element must not take the whole for an element.
+TEST(onnx_sequences, a_graph_is_not_mapped_over_all_rows_at_once) {
+  Maker body, maker = counted({});
+  body.input("a", 1, {"2"}).input("b", 1, {"2"}).node("Add", {"a", "b"}, {"c"}).output("c");
+  maker.node("SequenceConstruct", {"x"}, {"one"});
+  maker.node("SequenceMap", {"one", "rows"}, {"s"}, {Maker::attr("body", body)});
+  maker.node("ConcatFromSequence", {"s"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  Tensor two = *list({2}).reshaped({});
+  EXPECT_NE(Opened(maker).run({floats({2}, {7, 8}), two, two}).find("whose length only the run knows"),
+            std::string::npos);
 }
 
 TEST(onnx_sequences, trips_append_to_elements_that_are_there) {
@@ -216,6 +244,24 @@ TEST(onnx_sequences, a_sequence_is_split_by_the_sizes_of_the_run) {
   Opened opened(maker);
   EXPECT_EQ(opened.run({counting({2, 2})}), "f32[2] 2 3");
   EXPECT_EQ(opened.run({counting({3, 2})}), "f32[2] 4 5");
+}
+
+// The run finds how many elements of a list there are, and the pieces are as many.
+TEST(onnx_sequences, a_sequence_is_split_by_the_contents_of_a_run) {
+  auto run = [](int64_t axis, int64_t keep, const char* op_type, const std::vector<std::string>& in) {
+    Maker maker(17);
+    maker.input("x", 1, {"n"}).i64("at", {}, {-1}).i64("two", {2}, {1, 2}).node("NonZero", {"x"}, {"places"});
+    maker.node("Cast", {"places"}, {"real"}, {Maker::attr("to", 1)}).node("Tile", {"real", "two"}, {"row"});
+    if (axis == 0) maker.node("Transpose", {"row"}, {"z"});
+    maker.node("SplitToSequence", {axis == 0 ? "z" : "row"}, {"s"},
+               {Maker::attr("axis", axis), Maker::attr("keepdims", keep)});
+    maker.node(op_type, in, {"y"}).output("y");
+    return Opened(maker).run({floats({4}, {3, 0, 0, 5})});
+  };
+  EXPECT_EQ(run(0, 1, "SequenceAt", {"s", "at"}), "f32[1,1] 3");
+  EXPECT_EQ(run(0, 0, "SequenceAt", {"s", "at"}), "f32[1] 3");
+  EXPECT_EQ(run(1, 1, "ConcatFromSequence", {"s"}), "f32[4,1] 0 3 0 3");
+  EXPECT_EQ(run(1, 0, "SequenceLength", {"s"}), "i64[] 4");
 }
 
 // A body cannot take the element of a trip out of a sequence; trip by trip, at known sizes, its place is known.
