@@ -263,9 +263,15 @@ T reduce_rows(const ReduceArgs& p, const T* x, int64_t folded, int64_t n) {
   if (folded == 1) return reduce_row<Fn>(x, n);
   T total = Fn::template kIdentity<T>;
   for (int64_t block = 0; block < folded; block += kBlock) {
+    const int64_t end = folded - block < kBlock ? folded : block + kBlock;
+    if (is_short<T>(n)) {  // lane by lane: the lanes of all rows are folded once
+      LanesOf<T> lanes = LanesOf<T>{} + Fn::template kIdentity<T>;
+      for (int64_t i = block; i < end; ++i) lanes = Fn::join(lanes, lanes_of_row<Fn>(x + offset_of(p.folded, i), n));
+      total = Fn::join(total, fold_lanes_of<Fn, T>(lanes));
+      continue;
+    }
     T sum = Fn::template kIdentity<T>;
-    for (int64_t i = block; i < (folded - block < kBlock ? folded : block + kBlock); ++i)
-      sum = Fn::join(sum, reduce_row<Fn>(x + offset_of(p.folded, i), n));
+    for (int64_t i = block; i < end; ++i) sum = Fn::join(sum, reduce_row<Fn>(x + offset_of(p.folded, i), n));
     total = Fn::join(total, sum);
   }
   return total;
