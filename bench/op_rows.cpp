@@ -29,6 +29,14 @@ void extreme(OneOp& it, const Dims& x) {
 void first(OneOp& it, const Dims& x, int64_t k) {
   it.node("TopK", {it.input(x), it.numbers({k})}, {}, "", 2);
 }
+// To halves and back.
+void halves(OneOp& it, const Dims& x) {
+  constexpr int64_t kF16 = 10;
+  it.cast(it.step("Cast", {it.input(x)}, {OnnxWriter::attribute("to", kF16)}));
+}
+void diagonals(OneOp& it, int64_t items, int64_t n) {
+  it.node("Einsum", {it.input({items, n, n})}, {OnnxWriter::attribute("equation", std::string_view("bii->bi"))});
+}
 void boxes(OneOp& it, int64_t classes, int64_t n) {
   it.cast(it.step("NonMaxSuppression",
                   {it.input({1, n, 4}), it.input({1, classes, n}), it.numbers({20}), it.number(0.5F)}));
@@ -182,9 +190,9 @@ std::string places(OneOp& it, const Dims& dims, int64_t n) {
   for (int64_t i = 0; i < count_of(dims); ++i) values.push_back(i * 7919 % n);
   return it.step("Reshape", {it.numbers(values), it.numbers(dims)});
 }
-void scattered(OneOp& it, const char* op, const Dims& indices) {
+void scattered(OneOp& it, const char* op, const Dims& indices, const char* reduction = "add") {
   it.node(op, {it.input({1000, 64}), places(it, indices, 1000), it.input({2000, 64})},
-          {OnnxWriter::attribute("reduction", std::string_view("add"))});
+          {OnnxWriter::attribute("reduction", std::string_view(reduction))});
 }
 void every_second(OneOp& it) {
   it.node("Slice", {it.input({64, 56, 56}), it.numbers({0}), it.numbers({56}), it.numbers({2}), it.numbers({2})});
@@ -246,11 +254,14 @@ const OpRow kRows[] = {
     {"ReduceSum, short rows", [](OneOp& it) { it.node("ReduceSum", {it.input({4096, 20}), it.numbers({1})}); }},
     {"ReduceMax, images", [](OneOp& it) { reduce(it, "ReduceMax", {8, 64, 56, 56}, {2, 3}); }},
     {"ReduceL2", [](OneOp& it) { reduce(it, "ReduceL2", {512, 512}, {0, 1}); }},
+    {"ReduceMax, two axes", [](OneOp& it) { reduce(it, "ReduceMax", {30, 40, 50, 7}, {1, 3}); }},
     {"CumSum", [](OneOp& it) { it.node("CumSum", {it.input({512, 1024}), it.numbers({1})}); }},
     {"ArgMax, rows", [](OneOp& it) { extreme(it, {2048, 128}); }},
     {"ArgMax, short rows", [](OneOp& it) { extreme(it, {65536, 4}); }},
     {"TopK 5", [](OneOp& it) { first(it, {64, 1000}, 5); }},
     {"TopK 10, a long row", [](OneOp& it) { first(it, {1, 32000}, 10); }},
+    {"TopK 100", [](OneOp& it) { first(it, {64, 8400}, 100); }},
+    {"TopK 1000", [](OneOp& it) { first(it, {1, 100000}, 1000); }},
     {"TopK, all", [](OneOp& it) { first(it, {64, 1000}, 1000); }},
     {"TopK 5, short rows", [](OneOp& it) { first(it, {8400, 16}, 5); }},
     {"NonMaxSuppression 1", [](OneOp& it) { boxes(it, 1, 1000); }},
@@ -267,6 +278,10 @@ const OpRow kRows[] = {
     {"Gather, columns", picked_columns},
     {"ScatterElements, add", [](OneOp& it) { scattered(it, "ScatterElements", {2000, 64}); }},
     {"ScatterND, add", [](OneOp& it) { scattered(it, "ScatterND", {2000, 1}); }},
+    {"ScatterElements", [](OneOp& it) { scattered(it, "ScatterElements", {2000, 64}, "none"); }},
+    {"ScatterND, max", [](OneOp& it) { scattered(it, "ScatterND", {2000, 1}, "max"); }},
+    {"Cast, halves", [](OneOp& it) { halves(it, {128, 3072}); }},
+    {"Einsum, diagonals", [](OneOp& it) { diagonals(it, 64, 200); }},
     {"Slice, steps", every_second},
     {"Pad", [](OneOp& it) { it.node("Pad", {it.input({4, 64, 56, 56}), it.numbers({0, 0, 1, 1, 0, 0, 1, 1})}); }},
     {"Tile", [](OneOp& it) { it.node("Tile", {it.input({128, 128}), it.numbers({4, 4})}); }},
@@ -286,6 +301,7 @@ const OpRow kRows[] = {
     {"MatMulNBits, 1 row", [](OneOp& it) { few_bits(it, 1, 4096, 4096); }},
     {"MatMulNBits, 4 rows", [](OneOp& it) { few_bits(it, 4, 2048, 2048); }},
     {"MatMulNBits, 128 rows", [](OneOp& it) { few_bits(it, 128, 1024, 1024); }},
+    {"MatMulNBits, 512 rows", [](OneOp& it) { few_bits(it, 512, 1024, 1024); }},
     {"LSTM, a step", [](OneOp& it) { recurrent(it, "LSTM", 4, 1, 256); }},
     {"LSTM, 50 steps", [](OneOp& it) { recurrent(it, "LSTM", 4, 50, 128); }},
     {"GRU, 50 steps", [](OneOp& it) { recurrent(it, "GRU", 3, 50, 128); }},
@@ -307,6 +323,7 @@ const OpRow kRows[] = {
     {"Conv 1x1, 112", [](OneOp& it) { conv_with_bias(it, {1, 32, 112, 112}, {32, 32, 1, 1}, {1, 0}); }},
     {"Conv 1x1, wider", [](OneOp& it) { conv_with_bias(it, {1, 64, 56, 56}, {256, 64, 1, 1}, {1, 0}); }},
     {"Conv 1x1, narrower", [](OneOp& it) { conv_with_bias(it, {1, 256, 56, 56}, {64, 256, 1, 1}, {1, 0}); }},
+    {"Conv 1x1, strides", [](OneOp& it) { conv_with_bias(it, {1, 256, 56, 56}, {512, 256, 1, 1}, {2, 0}); }},
     {"Conv 1x1, few", [](OneOp& it) { conv(it, {1, 3, 224, 224}, {3, 3, 1, 1}, {1, 0}); }},
     {"Conv 3x3", [](OneOp& it) { conv_with_bias(it, {1, 64, 56, 56}, {64, 64, 3, 3}, {1, 1}); }},
     {"Conv 3x3, 112", [](OneOp& it) { conv_with_bias(it, {1, 64, 112, 112}, {64, 64, 3, 3}, {1, 1}); }},

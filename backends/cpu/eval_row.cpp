@@ -20,29 +20,12 @@ struct EvalBlock {
   const Operand* operands() const { return reinterpret_cast<const Operand*>(this + 1); }
 };
 
-size_t eval_bytes(const Step& step) {
-  return sizeof(EvalBlock) + (step.in.size() + step.out.size()) * sizeof(Operand);
-}
-
-Status run_eval(const void* args, int64_t, int64_t) {
-  const auto& block = *static_cast<const EvalBlock*>(args);
-  SymbolLookup sizes = lookup_of(*block.plan, block.symbols);
-  std::span<const Operand> all(block.operands(), block.inputs + block.outputs);
-  EvalOptions options{EvalMode::kTyped, block.plan->lowered->options.bounds};
-  return eval_node(block.plan->graph(), *block.node, all.first(block.inputs), all.subspan(block.inputs), sizes,
-                   options);
-}
-
 void encode_eval(const StepView& view, const Caps&, void* args, Launch& launch) {
-  auto* block = new (args) EvalBlock{&view.plan, &view.node, view.symbols, static_cast<uint32_t>(view.in.size()),
-                                     static_cast<uint32_t>(view.out.size())};
-  Operand* next = block->operands();
+  fill_eval(view, args);
   double elements = 0;
   for (auto list : {view.in, view.out})
-    for (const View& it : list) {
-      new (next++) Operand{it.dtype, it.dims, it.data};
+    for (const View& it : list)
       if (it) elements += static_cast<double>(it.count());
-    }
   launch.then(run_eval, 1, 100 + 5 * elements);
 }
 
@@ -65,6 +48,27 @@ SymbolLookup lookup_of(const Plan& plan, const int64_t* symbols) {
     uint32_t i = plan.symbol(name);
     return i == Plan::kNoSymbol ? std::nullopt : std::optional(symbols[i]);
   };
+}
+
+size_t eval_bytes(const Step& step) {
+  return sizeof(EvalBlock) + (step.in.size() + step.out.size()) * sizeof(Operand);
+}
+
+void fill_eval(const StepView& view, void* args) {
+  auto* block = new (args) EvalBlock{&view.plan, &view.node, view.symbols, static_cast<uint32_t>(view.in.size()),
+                                     static_cast<uint32_t>(view.out.size())};
+  Operand* next = block->operands();
+  for (auto list : {view.in, view.out})
+    for (const View& it : list) new (next++) Operand{it.dtype, it.dims, it.data};
+}
+
+Status run_eval(const void* args, int64_t, int64_t) {
+  const auto& block = *static_cast<const EvalBlock*>(args);
+  SymbolLookup sizes = lookup_of(*block.plan, block.symbols);
+  std::span<const Operand> all(block.operands(), block.inputs + block.outputs);
+  EvalOptions options{EvalMode::kTyped, block.plan->lowered->options.bounds};
+  return eval_node(block.plan->graph(), *block.node, all.first(block.inputs), all.subspan(block.inputs), sizes,
+                   options);
 }
 
 CpuKernel eval_kernel(const OpInfo& info) {

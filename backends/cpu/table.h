@@ -70,6 +70,10 @@ SymbolLookup lookup_of(const Plan& plan, const int64_t* symbols);
 
 extern const CpuKernel kCopyKernel;         // of steps without a kernel
 CpuKernel eval_kernel(const OpInfo& info);  // the reference row of a primitive
+// What that row runs, for a row that needs it at some contents: the size of its arguments, the arguments, the run.
+size_t eval_bytes(const Step&);
+void fill_eval(const StepView&, void* args);
+Status run_eval(const void* args, int64_t begin, int64_t end);
 
 using RowsByOp = std::vector<std::vector<CpuKernel>>;
 void add_product_rows(RowsByOp&);
@@ -84,6 +88,7 @@ void add_typed_bytes_rows(RowsByOp&);
 void add_region_rows(RowsByOp&);
 void add_typed_rows(RowsByOp&);
 void add_movement_rows(RowsByOp&);
+void add_scatter_rows(RowsByOp&);
 void add_reduce_rows(RowsByOp&);
 void add_window_rows(RowsByOp&);
 void add_gather_sum_rows(RowsByOp&);

@@ -183,20 +183,27 @@ class Einsum {
     if (labels != term.labels) term = {reshape(term.x, dims), labels};
   }
 
-  // x[.., i, .., i, ..] for a label that a term has twice: gather_nd by (i, i) after moving these axes to the front.
+  // x[.., i, .., i, ..] for a label that a term has twice: the two axes, side by side, are one of n * n elements, of
+  // which every (n + 1)-th is on the diagonal.
   void take_diagonals(Labelled& term) {
     for (size_t i = 0; i < term.labels.size(); i++) {
       size_t again = term.labels.find(term.labels[i], i + 1);
       if (again == std::string::npos) continue;
-      Axes perm{static_cast<int64_t>(i), static_cast<int64_t>(again)};
-      std::string labels(1, term.labels[i]);
-      for (size_t k = 0; k < term.labels.size(); k++)
-        if (k != i && k != again) perm.push_back(static_cast<int64_t>(k)), labels += term.labels[k];
       Dim n = term.x.dim(static_cast<int64_t>(i));
       if (!require(term.x, Guard::kEqual, n, term.x.dim(static_cast<int64_t>(again)))) return;
-      Expr pairs = iota(b_, {n, 2}, 0, DType::kI64);
-      term = {b_.op(Op::kGatherNd, {transpose(term.x, perm), pairs}), labels};
-      i = static_cast<size_t>(-1);  // the labels have moved: start again
+      Axes perm;
+      std::vector<Dim> joined;
+      for (size_t k = 0; k < term.labels.size(); k++) {
+        if (k == again) continue;
+        perm.push_back(static_cast<int64_t>(k));
+        if (k == i) perm.push_back(static_cast<int64_t>(again));
+        joined.push_back(k == i ? n * n : term.x.dim(static_cast<int64_t>(k)));
+      }
+      Expr places = iota(b_, {n}, 0, DType::kI64) * (b_.size(n, DType::kI64) + 1);
+      term.x =
+          b_.op(Op::kGather, {reshape(transpose(term.x, perm), joined), places}, {{"axis", static_cast<int64_t>(i)}});
+      term.labels.erase(again, 1);
+      i--;  // it may be there once more
     }
   }
 

@@ -106,8 +106,10 @@ Outputs decompose_hardmax(const Inputs& in, const Attrs& attrs) {
     hi[static_cast<size_t>(axis)] = 1;
     searched = in.builder().op(Op::kPad, {x, scalar_like(x, -INFINITY)}, {{"lo", lo}, {"hi", hi}});
   }
-  Expr largest = in.builder().op(Op::kArgMax, {searched}, {{"axis", axis}});
-  return {cast(equal(iota(in.builder(), along_axis, axis, DType::kI64), largest), x.dtype())};
+  bool is_short = in.builder().graph().range(x.dim(axis)).hi < INT32_MAX;
+  DType index = is_short ? DType::kI32 : DType::kI64;
+  Expr largest = in.builder().op(Op::kArgMax, {searched}, {{"axis", axis}, {"index_dtype", index}});
+  return {cast(equal(iota(in.builder(), along_axis, axis, index), largest), x.dtype())};
 }
 
 }  // namespace rlx

@@ -71,9 +71,45 @@ TEST(select, the_first_in_order) {
                   Case{7, 48, 1, 5},    Case{3, 64, 1, 64},     Case{2, 4096, 1, 46},  Case{2, 4097, 1, 300},
                   Case{3, 600, 21, 3},  Case{2, 500, 70, 20},   Case{1, 5000, 7, 300}, Case{1, 60000, 1, 900},
                   Case{90, 8, 1, 2},    Case{5, 256, 1, 16},    Case{3, 257, 1, 16},   Case{6, 77, 5, 11},
-                  Case{4, 255, 1, 17}})
+                  Case{4, 255, 1, 17},  Case{3, 9000, 1, 100},  Case{17, 7000, 1, 90}, Case{40, 80, 1, 1}})
     for (int bits = 0; bits < 8; bits++)
       ASSERT_NO_FATAL_FAILURE(check(it, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, rng)) << it.n << ' ' << it.k;
+}
+
+// Each element of a rising line is the largest so far.
+TEST(select, lines_in_order) {
+  constexpr int64_t kLong = 12000, kSelected = 128;
+  std::vector<float> x(kLong), values(kSelected);
+  std::iota(x.begin(), x.end(), 0.0F);
+  std::vector<int64_t> indices(kSelected);
+  for (bool largest : {false, true}) {
+    SelectArgs args{.x = x.data(), .values = values.data(), .indices = indices.data()};
+    args.n = kLong, args.k = kSelected, args.largest = largest;
+    run_backwards(select_loop(), args);
+    for (int64_t i = 0; i < kSelected; i++)
+      ASSERT_EQ(indices[static_cast<size_t>(i)], largest ? kLong - 1 - i : i) << largest;
+  }
+}
+
+TEST(select, extremes_of_long_integers) {
+  std::mt19937 rng(12);
+  for (int64_t n : {1, 2, 7, 100, 600})
+    for (int bits = 0; bits < 4; bits++) {
+      std::vector<int64_t> x(static_cast<size_t>(n));
+      for (int64_t& it : x)
+        it = static_cast<int64_t>(rng() % 9) - 4 + (int64_t{1} << 60) * static_cast<int64_t>(rng() % 3);
+      int64_t index = -1;
+      SelectArgs args{.x = x.data(), .indices = &index, .dtype = DType::kI64};
+      args.n = n, args.largest = (bits & 1) != 0, args.last = (bits & 2) != 0;
+      run_backwards(select_loop(), args);
+      int64_t want = 0;
+      for (int64_t i = 1; i < n; i++) {
+        int64_t a = x[static_cast<size_t>(i)], b = x[static_cast<size_t>(want)];
+        if (args.largest ? a > b : a < b) want = i;
+        if (args.last && a == b) want = i;
+      }
+      ASSERT_EQ(index, want) << n << ' ' << bits;
+    }
 }
 
 TEST(select, more_than_a_heap_holds) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A part is a panel of columns times a block of rows. With few rows, each weight is decoded in registers and used at
 // once; where a register holds a weight for each number of 4 bits, one permutation decodes sixteen. With more, the
-// weights of a few columns and a chunk of terms are decoded to the stack, and then multiplied by all rows.
+// weights of a panel and a chunk of terms are decoded to the stack, and then multiplied by all rows, tile by tile.
 
-inline constexpr int64_t kNbitsPanel = 16;    // columns
-inline constexpr int64_t kNbitsRows = 64;     // of a block
+#include "backends/cpu/gemm/tile.inl"
+
+inline constexpr int64_t kNbitsPanel = 32;    // columns
+inline constexpr int64_t kNbitsRows = 256;    // of a block
 inline constexpr int64_t kNbitsFewRows = 4;   // that decode in registers
 inline constexpr int64_t kNbitsSomeRows = 8;  // the same, where sixteen weights take one or two instructions
-inline constexpr int64_t kNbitsTerms = 512;   // of a chunk on the stack
+inline constexpr int64_t kNbitsTerms = 256;   // of a chunk on the stack
 inline constexpr int64_t kNbitsRun = 4096;    // terms that sixteen accumulators take in turn before these are added up
-inline constexpr int kNbitsTileRows = RLX_ISA == 2 ? 4 : 2;
-inline constexpr int kNbitsTileColumns = 4;
 
 inline int64_t nbits_panels(const NbitsProductArgs& p) {
   return ceil_div(p.n, kNbitsPanel);
@@ -263,59 +263,64 @@ void nbits_few_rows(const NbitsProductArgs& p, const NbitsLayout& layout, int64_
 
 // ---- many rows ----
 
-// Sums of the lanes of a tile: rows of x, columns of decoded weights.
-using NbitsSums = Vec[kNbitsRows][kNbitsTileColumns];
+inline constexpr int kNbitsVecs = 2;
+inline constexpr int64_t kNbitsStrip = kNbitsVecs * kLanes;  // columns of a tile
+inline constexpr int64_t kNbitsStrips = kNbitsPanel / kNbitsStrip;
 
-template <int Rows>
-void add_nbits_tile(const float* x, int64_t x_row, const float* w, int64_t terms, Vec (*sums)[kNbitsTileColumns]) {
-  Vec acc[Rows][kNbitsTileColumns] = {};
-  auto add = [&](int64_t i, int64_t n) {
-    Vec right[kNbitsTileColumns];
-    RLX_UNROLL for (int c = 0; c < kNbitsTileColumns; ++c) right[c] = load(w + c * kNbitsTerms + i);
-    RLX_UNROLL for (int r = 0; r < Rows; ++r) {
-      Vec left = load_some(x + r * x_row + i, n);
-      RLX_UNROLL for (int c = 0; c < kNbitsTileColumns; ++c) acc[r][c] = fma(left, right[c], acc[r][c]);
+// Decodes terms [from, from + terms) of a strip of columns to rows of terms. Columns beyond `last` repeat the one
+// before it; nothing stores their sums.
+template <int kBits>
+void decode_strip(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t column, int64_t last, int64_t from,
+                  int64_t terms, float* to) {
+  alignas(64) float w[kLanes][kNbitsTerms];
+  for (int64_t c = 0; c < kNbitsStrip; c += kLanes) {
+    for (int64_t i = 0; i < kLanes; ++i) {
+      auto keep = [&](int64_t t, const Sixteen& some, int64_t) __attribute__((always_inline)) {
+        __builtin_memcpy(w[i] + t, &some, sizeof some);
+      };
+      const int64_t own = column + c + i;
+      for_each_sixteen<kBits>(p, layout, own < last ? own : last - 1, from, terms, keep);
     }
-  };
-  int64_t i = 0;
-  for (; i + kLanes <= terms; i += kLanes) add(i, kLanes);
-  if (i < terms) add(i, terms - i);
-  RLX_UNROLL for (int r = 0; r < Rows; ++r) {
-    RLX_UNROLL for (int c = 0; c < kNbitsTileColumns; ++c) sums[r][c] += acc[r][c];
+    for (int64_t t = 0; t < terms; t += kLanes) {
+      Vec square[kLanes];
+      RLX_UNROLL for (int i = 0; i < kLanes; ++i) square[i] = load(w[i] + t);
+      transpose(square);
+      RLX_UNROLL for (int i = 0; i < kLanes; ++i) store(to + (t + i) * kNbitsStrip + c, square[i]);
+    }
   }
-}
-
-inline void add_nbits_rows(const float* x, int64_t x_row, int64_t rows, const float* w, int64_t terms,
-                           NbitsSums& sums) {
-  int64_t r = 0;
-  for (; r + kNbitsTileRows <= rows; r += kNbitsTileRows)
-    add_nbits_tile<kNbitsTileRows>(x + r * x_row, x_row, w, terms, sums + r);
-  for (; r < rows; ++r) add_nbits_tile<1>(x + r * x_row, x_row, w, terms, sums + r);
 }
 
 template <int kBits>
 void nbits_many_rows(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t row, int64_t rows, int64_t panel,
                      int64_t last) {
-  alignas(64) float w[kNbitsTileColumns * kNbitsTerms];
-  NbitsSums sums;
-  for (int64_t column = panel; column < last; column += kNbitsTileColumns) {
-    __builtin_memset(sums, 0, static_cast<size_t>(rows) * sizeof sums[0]);
-    const int64_t columns = last - column < kNbitsTileColumns ? last - column : kNbitsTileColumns;
-    for (int64_t from = 0; from < p.k; from += kNbitsTerms) {
-      const int64_t terms = p.k - from < kNbitsTerms ? p.k - from : kNbitsTerms;
-      for (int64_t c = 0; c < kNbitsTileColumns; ++c) {  // columns beyond the last repeat it; nothing stores them
-        float* to = w + c * kNbitsTerms;
-        auto keep = [&](int64_t i, const Sixteen& some, int64_t) __attribute__((always_inline)) {
-          __builtin_memcpy(to + i, &some, sizeof some);
-        };
-        for_each_sixteen<kBits>(p, layout, column + (c < columns ? c : columns - 1), from, terms, keep);
-      }
-      add_nbits_rows(p.x + row * p.k + from, p.k, rows, w, terms, sums);
+  alignas(64) float w[kNbitsStrips][kNbitsTerms * kNbitsStrip], sums[kNbitsRows][kNbitsPanel];
+  const int64_t strips = ceil_div(last - panel, kNbitsStrip);
+  int64_t from = 0;
+  do {
+    const int64_t terms = p.k - from < kNbitsTerms ? p.k - from : kNbitsTerms;
+    for (int64_t s = 0; s < strips; ++s)
+      decode_strip<kBits>(p, layout, panel + s * kNbitsStrip, last, from, terms, w[s]);
+    for_each_tile(rows, kNbitsVecs, [&](int64_t first, int64_t, TileFn tile) {
+      for (int64_t s = 0; s < strips; ++s)
+        tile({.a = p.x + (row + first) * p.k + from,
+              .a_row = p.k,
+              .a_col = 1,
+              .b = w[s],
+              .b_row = kNbitsStrip,
+              .k = terms,
+              .out = sums[first] + s * kNbitsStrip,
+              .out_row = kNbitsPanel,
+              .next = w[s]},
+             from > 0);
+    });
+    from += terms;
+  } while (from < p.k);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = panel; c < last; c += kLanes) {
+      Vec sum = load(sums[r] + c - panel);
+      if (p.bias) sum += load_some(p.bias + c, last - c);
+      store_some(p.y + (row + r) * p.n + c, sum, last - c);
     }
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < columns; ++c)
-        p.y[(row + r) * p.n + column + c] = reduce_add(sums[r][c]) + (p.bias ? p.bias[column + c] : 0);
-  }
 }
 
 template <int kBits>

@@ -58,7 +58,8 @@ inline Vec load_halves(const T* from, int64_t count) {
   if (std::is_same_v<T, f16>) return from_f16(halves);
   return from_bits((Int)(__builtin_convertvector(halves, Word) << 16));
 }
+// Rounds.
 inline void store_halves(void* to, Vec v, bool is_bf16, int64_t count) {
-  Halves halves = is_bf16 ? __builtin_convertvector((Word)bits(v) >> 16, Halves) : to_f16(v);
+  Halves halves = is_bf16 ? __builtin_convertvector((Word)to_bf16(v) >> 16, Halves) : to_f16(v);
   store_part(to, halves, 2 * count);
 }

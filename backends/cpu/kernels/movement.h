@@ -72,6 +72,13 @@ struct GatherElementsArgs {
 int64_t gather_elements_parts(const GatherElementsArgs&);
 int64_t gather_elements(const GatherElementsArgs&, int64_t begin, int64_t end);  // as gather_rows
 
+// Single elements: replaces y[at[i]] by updates[i], or folds it into y[at[i]]; ignores i where at[i] < 0.
+using WriteElementsFn = void (*)(std::byte* y, const int64_t* at, const std::byte* updates, int64_t count);
+// That replaces; null unless elements have 1, 2, 4 or 8 bytes.
+WriteElementsFn element_writer(int64_t bytes);
+// By the name of the reduction; "none" replaces.
+WriteElementsFn element_writer(std::string_view reduction, DType dtype);
+
 // Replaces rows along an axis of x: y is x with y[b, m, at(b, i)] = rows[b, m, i], i in order. If y is x, nothing else
 // is written. With `fold`, a row is folded into what y holds.
 using FoldRowFn = void (*)(std::byte* y, const std::byte* row, int64_t bytes);
@@ -88,6 +95,8 @@ struct WriteRowsArgs {
   bool index_is_i64 = false, wraps = false, per_batch = false;  // per_batch: position or indices are those of each b
   From from = kIndex;
   FoldRowFn fold = nullptr;
+  WriteElementsFn write = nullptr;  // if rows are single elements
+  bool adds_f32 = false;
   Bounds bounds = Bounds::kError;
   int64_t batch = 1, mid = 1, n = 0, count = 0, bytes = 0;  // bytes: of a row
   int32_t depth = 0;
@@ -98,6 +107,32 @@ void cut_rows(WriteRowsArgs&);  // into parts
 int64_t write_rows_parts(const WriteRowsArgs&);
 BadIndex write_rows(const WriteRowsArgs&, int64_t begin, int64_t end);
 
+// y is x with y[i with i_axis = index[i]] = updates[i], or with the update folded into it; i in row-major order. If y
+// is x, nothing else is written.
+struct WriteElementsArgs {
+  const std::byte* x = nullptr;
+  std::byte* y = nullptr;
+  const std::byte* updates = nullptr;
+  const void* index = nullptr;  // of i32, or of i64
+  bool index_is_i64 = false;
+  int64_t element = 1;  // bytes: 1, 2, 4 or 8
+  int32_t rank = 1, axis = 0;
+  int64_t x_dims[kMaxRank] = {}, dims[kMaxRank] = {};  // dims: of the index, and of the updates
+  WriteElementsFn write = nullptr;
+  Bounds bounds = Bounds::kError;
+};
+int64_t write_elements_parts(const WriteElementsArgs&);
+BadIndex write_elements(const WriteElementsArgs&, int64_t begin, int64_t end);
+
+// Whether one place may take more than kMaxUpdates updates. It counts in a table of bounded size, so it may say yes
+// where no place does, if there are millions of updates.
+inline constexpr int64_t kMaxUpdates = 511;
+bool crowds_rows(const WriteRowsArgs&);
+bool crowds_elements(const WriteElementsArgs&);
+
+inline constexpr DTypeSet kFolded = {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8,
+                                     DType::kU8,  DType::kI16, DType::kU16, DType::kI32,  DType::kU32,
+                                     DType::kI64, DType::kU64, DType::kBool};
 // Folds a row into another, element by element, in the type of the rows (halves in f32); null if `reduction` is not
 // "add", "mul", "max" or "min".
 FoldRowFn row_fold(std::string_view reduction, DType dtype);

@@ -263,9 +263,15 @@ T reduce_rows(const ReduceArgs& p, const T* x, int64_t folded, int64_t n) {
   if (folded == 1) return reduce_row<Fn>(x, n);
   T total = Fn::template kIdentity<T>;
   for (int64_t block = 0; block < folded; block += kBlock) {
+    const int64_t end = folded - block < kBlock ? folded : block + kBlock;
+    if (is_short<T>(n)) {  // lane by lane: the lanes of all rows are folded once
+      LanesOf<T> lanes = LanesOf<T>{} + Fn::template kIdentity<T>;
+      for (int64_t i = block; i < end; ++i) lanes = Fn::join(lanes, lanes_of_row<Fn>(x + offset_of(p.folded, i), n));
+      total = Fn::join(total, fold_lanes_of<Fn, T>(lanes));
+      continue;
+    }
     T sum = Fn::template kIdentity<T>;
-    for (int64_t i = block; i < (folded - block < kBlock ? folded : block + kBlock); ++i)
-      sum = Fn::join(sum, reduce_row<Fn>(x + offset_of(p.folded, i), n));
+    for (int64_t i = block; i < end; ++i) sum = Fn::join(sum, reduce_row<Fn>(x + offset_of(p.folded, i), n));
     total = Fn::join(total, sum);
   }
   return total;
@@ -386,24 +392,25 @@ inline int64_t cumulate_parts(const CumulativeArgs& p) {
   return p.n ? p.outer * line_tiles(p) : 0;
 }
 
-template <class Fn, class T>
-void cumulate_lines(const CumulativeArgs& p, const T* x, T* y, int64_t width) {
-  using Wide = std::conditional_t<std::is_floating_point_v<T>, double, T>;
-  Wide running[kTile];
-  for (int64_t k = 0; k < width; ++k) running[k] = Fn::template kIdentity<Wide>;
-  for (int64_t i = 0; i < p.n; ++i) {
-    int64_t row = (p.reverse ? p.n - 1 - i : i) * p.inner;
-    const T* from = x + row;
-    T* to = y + row;
-    if (p.exclusive) {
-      for (int64_t k = 0; k < width; ++k) {
-        Wide before = running[k];
-        running[k] = Fn::join(before, static_cast<Wide>(from[k]));
-        to[k] = static_cast<T>(before);
-      }
-    } else {
-      for (int64_t k = 0; k < width; ++k) running[k] = Fn::join(running[k], static_cast<Wide>(from[k]));
-      for (int64_t k = 0; k < width; ++k) to[k] = static_cast<T>(running[k]);
+template <class T>
+using Running = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+
+// Lines side by side, whose folds stay in registers: kVectors vectors of them.
+template <class Fn, class T, int kVectors, int64_t kEach>
+void cumulate_lines(const CumulativeArgs& p, const T* x, T* y) {
+  using Wide [[gnu::vector_size(kEach * sizeof(Running<T>))]] = Running<T>;
+  using Narrow [[gnu::vector_size(kEach * sizeof(T))]] = T;
+  const int64_t step = p.reverse ? -p.inner : p.inner, first = p.reverse ? (p.n - 1) * p.inner : 0;
+  Wide running[kVectors];
+  RLX_UNROLL for (Wide& it : running) it = Wide{} + Fn::template kIdentity<Running<T>>;
+  for (int64_t i = 0, at = first; i < p.n; ++i, at += step) {
+    RLX_UNROLL for (int v = 0; v < kVectors; ++v) {
+      Narrow terms;
+      __builtin_memcpy(&terms, x + at + v * kEach, sizeof terms);
+      const Wide before = running[v];
+      running[v] = Fn::join(before, __builtin_convertvector(terms, Wide));
+      terms = __builtin_convertvector(p.exclusive ? before : running[v], Narrow);
+      __builtin_memcpy(y + at + v * kEach, &terms, sizeof terms);
     }
   }
 }
@@ -413,7 +420,16 @@ void cumulate_parts_of(const CumulativeArgs& p, int64_t begin, int64_t end) {
   for (int64_t part = begin; part < end; ++part) {
     int64_t first = part % line_tiles(p) * kTile, at = part / line_tiles(p) * p.n * p.inner + first;
     int64_t width = p.inner - first < kTile ? p.inner - first : kTile;
-    cumulate_lines<Fn>(p, static_cast<const T*>(p.x) + at, static_cast<T*>(p.y) + at, width);
+    const T* x = static_cast<const T*>(p.x) + at;
+    T* y = static_cast<T*>(p.y) + at;
+    constexpr int kVectors = 8;
+    constexpr int64_t kEach = sizeof(Vec) / sizeof(Running<T>), kHalf = kEach / 2;
+    int64_t line = 0;
+    for (; line + kVectors * kEach <= width; line += kVectors * kEach)
+      cumulate_lines<Fn, T, kVectors, kEach>(p, x + line, y + line);
+    for (; line + kEach <= width; line += kEach) cumulate_lines<Fn, T, 1, kEach>(p, x + line, y + line);
+    for (; line + kHalf <= width; line += kHalf) cumulate_lines<Fn, T, 1, kHalf>(p, x + line, y + line);
+    for (; line < width; ++line) cumulate_lines<Fn, T, 1, 1>(p, x + line, y + line);
   }
 }
 
@@ -444,7 +460,7 @@ inline constexpr int64_t kChains = 4;
 
 template <class Fn, class T>
 struct Chain {
-  using Wide = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+  using Wide = Running<T>;
   const T* x;
   T* y;
   int64_t n;

@@ -38,8 +38,8 @@ struct RegionInput {
   uint8_t reg;
   int64_t strides[kMaxRegionRank];
 };
-// Dense row-major in the dims of the region. The dtype is kF32, kBool (from a mask), or a half to which the register
-// was rounded. It may be an input of the same dtype and layout.
+// Dense row-major in the dims of the region. The dtype is kF32, kBool (from a mask), or a half, to which the register
+// is rounded. It may be an input of the same dtype and layout.
 struct RegionOutput {
   void* data;
   RegionType type;

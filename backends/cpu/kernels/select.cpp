@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <type_traits>
 
 #include "backends/cpu/kernels/radix_sort.h"
@@ -55,16 +56,16 @@ K all(auto key) {
 // The order of elements of T: of single keys, or lane by lane.
 template <class T>
 struct Order {
-  const SelectArgs& p;
+  explicit Order(const SelectArgs& p) : largest(p.largest), last(p.last), nan_is_first(p.largest || p.nan_wins) {}
 
-  bool nan_is_first() const { return p.largest || p.nan_wins; }
+  const bool largest, last, nan_is_first;
 
   // NaN becomes the first or the last key, and -0 the same as 0.
   template <class K>
   K key_of(K bits) const {
     if constexpr (is_small_float<T>) {
       K size = bits & all<K>(0x7fff), key = bits < all<K>(0) ? all<K>(0) - size : size;
-      K nan = all<K>(p.largest || !p.nan_wins ? INT16_MAX : INT16_MIN);
+      K nan = all<K>(largest || !nan_is_first ? INT16_MAX : INT16_MIN);
       return size > all<K>(std::is_same_v<T, f16> ? 0x7c00 : 0x7f80) ? nan : key;
     } else {
       return bits;
@@ -74,9 +75,9 @@ struct Order {
   // Whether a strictly precedes b in the order.
   template <class K>
   auto precedes(K a, K b) const {
-    auto is_first = p.largest ? a > b : a < b;
+    auto is_first = largest ? a > b : a < b;
     if constexpr (std::is_floating_point_v<T>)
-      return nan_is_first() ? (is_first | (a != a)) & (b == b) : is_first | ((a == a) & (b != b));
+      return nan_is_first ? (is_first | (a != a)) & (b == b) : is_first | ((a == a) & (b != b));
     else
       return is_first;
   }
@@ -84,7 +85,7 @@ struct Order {
   // Whether x, which comes later, takes the place of `best`.
   template <class K>
   auto is_better(K x, K best) const {
-    return p.last ? precedes(best, x) == 0 : precedes(x, best);
+    return last ? precedes(best, x) == 0 : precedes(x, best);
   }
 
   Key<T> one(const T* x) const { return key_of(*reinterpret_cast<const Key<T>*>(x)); }
@@ -133,48 +134,65 @@ void store_selected(const SelectArgs& p, const T* x, const Stretch& stretch, int
   if (p.values) static_cast<T*>(p.values)[at] = x[i * p.inner];
 }
 
-// The extreme of a line that is so short that looking for a better one costs more than comparing lane by lane.
+// The place of the extreme `best` among adjacent elements.
+template <class T>
+int64_t place_of(const Order<T>& order, const T* x, int64_t n, Key<T> best) {
+  constexpr int64_t kWide = kWidth<T>;
+  const Keys<T> bests = all<Keys<T>>(best);
+  int64_t i = 0;
+  if (order.last) {
+    for (i = n; i >= kWide && !any(order.precedes(bests, order.several(x + i - kWide)) == 0);) i -= kWide;
+    while (order.precedes(best, order.one(x + i - 1))) i--;
+    return i - 1;
+  }
+  while (i + kWide <= n && !any(order.precedes(bests, order.several(x + i)) == 0)) i += kWide;
+  while (order.precedes(best, order.one(x + i))) i++;
+  return i;
+}
+
+// The extreme of a line that is so short that looking for a better one costs more than comparing lane by lane. Several
+// vectors take turns, so that no comparison waits for the one before it.
 constexpr int64_t kShortLine = 512;
 template <class T>
 int64_t extreme_of_short(const Order<T>& order, const T* x, int64_t n) {
-  using Place =
-      std::conditional_t<sizeof(Key<T>) == 8, int64_t, std::conditional_t<sizeof(Key<T>) == 4, int32_t, int16_t>>;
-  constexpr int64_t kWide = kWidth<T>;
-  int64_t found = 0, i = kWide;
-  if (n >= 2 * kWide) {
-    using Places [[gnu::vector_size(16)]] = Place;
-    Keys<T> best = order.several(x);
-    Places places{}, here;
-    for (int64_t lane = 0; lane < kWide; lane++) places[lane] = static_cast<Place>(lane);
-    for (here = places; i + kWide <= n; i += kWide) {
-      here += all<Places>(kWide);
-      Keys<T> keys = order.several(x + i);
-      auto better = order.is_better(keys, best);
-      best = better ? keys : best;
-      places = better ? here : places;
+  constexpr int64_t kWide = kWidth<T>, kBlock = 4 * kWide;
+  auto better = [&](auto a, auto b) { return order.precedes(a, b) ? a : b; };
+  Key<T> best = order.one(x);
+  int64_t i = 1;
+  if (n >= kBlock) {
+    auto keys = [&](int64_t at) { return order.several(x + at); };
+    Keys<T> a = keys(0), b = keys(kWide), c = keys(2 * kWide), d = keys(3 * kWide);
+    for (i = kBlock; i + kBlock <= n; i += kBlock) {
+      a = better(keys(i), a), b = better(keys(i + kWide), b);
+      c = better(keys(i + 2 * kWide), c), d = better(keys(i + 3 * kWide), d);
     }
-    found = places[0];
-    for (int64_t lane = 1; lane < kWide; lane++) {
-      Key<T> key = best[lane], so_far = order.one(x + found);
-      bool comes_later = places[lane] > found, ties = !order.precedes(key, so_far) && !order.precedes(so_far, key);
-      if (ties ? comes_later == order.p.last : order.precedes(key, so_far)) found = places[lane];
-    }
-  } else {
-    i = 1;
+    a = better(better(a, b), better(c, d));
+    for (int64_t lane = 0; lane < kWide; lane++) best = better(Key<T>(a[lane]), best);
   }
-  for (Key<T> best = order.one(x + found); i < n; i++) {
-    Key<T> key = order.one(x + i);
-    if (!order.is_better(key, best)) continue;
-    best = key;
-    found = i;
-  }
-  return found;
+  for (; i < n; i++) best = better(order.one(x + i), best);
+  return place_of(order, x, n, best);
+}
+
+// Long integers, which not every instruction set compares as vectors.
+template <class T>
+int64_t extreme_of_longs(const SelectArgs& p, const T* x, int64_t n) {
+  auto find = [&](auto is_better) {
+    int64_t found = 0;
+    T best = x[0];
+    for (int64_t i = 1; i < n; i++)
+      if (is_better(x[i], best)) best = x[i], found = i;
+    return found;
+  };
+  if (p.largest) return p.last ? find(std::greater_equal<T>()) : find(std::greater<T>());
+  return p.last ? find(std::less_equal<T>()) : find(std::less<T>());
 }
 
 template <class T>
 void select_extreme(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
-  Order<T> order{p};
+  const Order<T> order(p);
   int64_t found = 0;
+  if constexpr (sizeof(T) == 8 && std::is_integral_v<T>)
+    return store_selected(p, x, stretch, extreme_of_longs(p, x, stretch.n), to);
   if constexpr (sizeof(Key<T>) > 1)
     if (stretch.n <= kShortLine) return store_selected(p, x, stretch, extreme_of_short(order, x, stretch.n), to);
   for (int64_t i = 0; (i = find_better(order, x, i + 1, stretch.n, order.one(x + found))) < stretch.n;) found = i;
@@ -187,7 +205,7 @@ void select_extremes(const SelectArgs& p, const T* x, const Stretch& stretch, in
   using Place = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
   Key<T> best[kSideBySide];
   Place found[kSideBySide] = {};
-  Order<T> order{p};
+  const Order<T> order(p);
   for (int64_t line = 0; line < lines; line++) best[line] = order.one(x + line);
   for (int64_t i = 1; i < stretch.n; i++) {
     const T* row = x + i * p.inner;
@@ -216,7 +234,40 @@ void select_extremes(const SelectArgs& p, const T* x, const Stretch& stretch, in
   for (int64_t line = 0; line < lines; line++) store_selected(p, x + line, stretch, found[line], to + line);
 }
 
-// ---- many of one line of short keys: those up to a rank are found by counting, then sorted
+// ---- many of one line of short keys ----
+
+// Elements that may be selected are gathered in a batch. It is sorted from time to time, and keeps only its first k:
+// from then on an element must precede the last of them to be gathered.
+constexpr int64_t kMostInBatches = 1024, kBatchesFrom = 64;  // elements for each that is selected
+bool suits_batches(const SelectArgs& p, int64_t n) {
+  return p.inner == 1 && p.k <= kMostInBatches && n >= kBatchesFrom * p.k && n <= INT32_MAX;
+}
+template <class T>
+[[gnu::noinline]] void select_in_batches(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
+  uint64_t packed[2][kMaxRadixSorted], *batch = packed[0];
+  const Order<T> order(p);
+  const int64_t n = stretch.n, first = std::min({n, std::max<int64_t>(8 * p.k, 1024), kMaxRadixSorted});
+  const int64_t full = p.k + std::max<int64_t>(p.k, 256);
+  int64_t count = 0, i = 0;
+  auto gather = [&] {
+    batch[count++] = packed_entry(static_cast<Compute<T>>(x[i]), i, p.largest);
+    i++;
+  };
+  while (i < first) gather();
+  for (;;) {
+    batch = sort_packed(batch, packed[batch == packed[0]], count);
+    count = std::min(count, p.k);
+    if (i == n) break;
+    Key<T> last = order.one(x + packed_place(batch[p.k - 1]));
+    while (count < full) {
+      if (i = find_better(order, x, i, n, last); i == n) break;
+      gather();
+    }
+  }
+  for (i = 0; i < p.k; i++) store_selected(p, x, stretch, packed_place(batch[i]), to + i);
+}
+
+// Those up to a rank are found by counting, then sorted.
 
 template <class T>
 uint32_t rank_in(const SelectArgs& p, const T* x, int64_t i) {
@@ -274,7 +325,7 @@ constexpr int64_t kShortest = 256, kMostInserted = 16;
 template <class T>
 void select_by_insertion(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
   uint64_t first[kMostInserted];
-  Order<T> order{p};
+  const Order<T> order(p);
   auto offer = [&](int64_t i) {
     auto entry = packed_entry(static_cast<Compute<T>>(x[i * p.inner]), i, p.largest);
     int64_t at = std::min(i, p.k - 1);
@@ -324,17 +375,18 @@ struct Entry {
 // The first k elements of a line so far. The top of the heap is the last of them: most elements come after it.
 template <class T>
 struct Heap {
+  const SelectArgs& p;
   const Order<T>& order;
   Entry<T>* entries;
 
-  int64_t k() const { return order.p.k; }
+  int64_t k() const { return p.k; }
   auto comes_first() const {
     return [this](const Entry<T>& a, const Entry<T>& b) {
       return order.precedes(a.key, b.key) || (!order.precedes(b.key, a.key) && a.at < b.at);
     };
   }
   void start(const T* x) {
-    for (int64_t i = 0; i < k(); i++) entries[i] = {order.one(x + i * order.p.inner), i};
+    for (int64_t i = 0; i < k(); i++) entries[i] = {order.one(x + i * p.inner), i};
     std::make_heap(entries, entries + k(), comes_first());
   }
   Key<T> last() const { return entries[0].key; }
@@ -345,15 +397,15 @@ struct Heap {
   }
   void finish(const T* x, const Stretch& stretch, int64_t to) {
     std::sort_heap(entries, entries + k(), comes_first());
-    for (int64_t i = 0; i < k(); i++) store_selected(order.p, x, stretch, entries[i].at, to + i * order.p.inner);
+    for (int64_t i = 0; i < k(); i++) store_selected(p, x, stretch, entries[i].at, to + i * p.inner);
   }
 };
 
 template <class T>
 void select_several(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
   Entry<T> entries[kMaxSelected];
-  Order<T> order{p};
-  Heap<T> best{order, entries};
+  const Order<T> order(p);
+  Heap<T> best{p, order, entries};
   best.start(x);
   for (int64_t i = p.k; i < stretch.n; i++) {
     if (p.inner == 1 && (i = find_better(order, x, i, stretch.n, best.last())) == stretch.n) break;
@@ -368,8 +420,8 @@ template <class T>
 void select_several_beside(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t lines, int64_t to) {
   Entry<T> entries[kMaxSelected];
   Key<T> last[kSideBySide];
-  Order<T> order{p};
-  auto heap = [&](int64_t line) { return Heap<T>{order, entries + line * p.k}; };
+  const Order<T> order(p);
+  auto heap = [&](int64_t line) { return Heap<T>{p, order, entries + line * p.k}; };
   for (int64_t line = 0; line < lines; line++) {
     heap(line).start(x + line);
     last[line] = heap(line).last();
@@ -422,11 +474,12 @@ void select_lines(const SelectArgs& p, int64_t outer, int64_t first, int64_t lin
   if constexpr (sizeof(T) <= sizeof(uint32_t))
     if (bool are_few = suits_insertion(p, stretch.n);
         (p.largest || !p.nan_wins) && (are_few || is_many(p, stretch.n))) {
+      bool in_batches = suits_batches(p, stretch.n);
       for (int64_t line = 0; line < lines; line++)
         if (are_few)
           select_by_insertion(p, x + line, stretch, to + line);
         else
-          select_many(p, x + line, stretch, to + line);
+          (in_batches ? select_in_batches<T> : select_many<T>)(p, x + line, stretch, to + line);
       return;
     }
   for (int64_t line = 0, at_once = kMaxSelected / p.k; line < lines; line += at_once)

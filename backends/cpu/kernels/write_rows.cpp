@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/kernels/crowd.h"
 #include "backends/cpu/kernels/movement.h"
 #include "backends/cpu/kernels/places.h"
 #include "base/visit.h"
@@ -21,8 +22,7 @@ int64_t add(const WriteRowsArgs& args, int64_t a, int64_t b) {
 }
 
 // The target of row i as the op defines it, not yet checked.
-int64_t target_of(const WriteRowsArgs& args, int64_t b, int64_t i) {
-  if (args.from == WriteRowsArgs::kIndex) return index_at(args, i);
+int64_t position_of(const WriteRowsArgs& args, int64_t b, int64_t i) {
   int64_t at = index_at(args, args.per_batch ? b : 0);
   if (!args.wraps) {
     at = add(args, at < 0 ? add(args, at, args.n) : at, i);
@@ -33,84 +33,119 @@ int64_t target_of(const WriteRowsArgs& args, int64_t b, int64_t i) {
   return at % args.n < 0 ? at % args.n + args.n : at % args.n;
 }
 
-// The row that row i of batch b goes to, or -1.
-BadIndex find_row(const WriteRowsArgs& args, int64_t b, int64_t i, int64_t& at) {
-  if (args.from != WriteRowsArgs::kTuple) {
-    int64_t index = target_of(args, b, i);
-    return find_place(args.bounds, index, args.n, at)
-               ? kAllGood
-               : BadIndex{index, args.per_batch ? b * args.count + i : i, args.n};
-  }
-  at = 0;
-  for (int32_t k = 0; k < args.depth; k++) {
-    int64_t position = (b * args.count + i) * args.depth + k, one = 0, index = index_at(args, position);
-    if (!find_place(args.bounds, index, args.tuple_dims[k], one)) return {index, position, args.tuple_dims[k]};
-    at = one < 0 || at < 0 ? -1 : at * args.tuple_dims[k] + one;
+// ---- the places of rows [i, i + count) of batch b: of each its row in y, or -1 ----
+
+BadIndex find_positions(const WriteRowsArgs& args, int64_t b, int64_t i, int64_t count, int64_t* at) {
+  for (int64_t k = 0; k < count; k++)
+    if (int64_t index = position_of(args, b, i + k); !find_place(args.bounds, index, args.n, at[k]))
+      return {index, args.per_batch ? b * args.count + i + k : i + k, args.n};
+  return kAllGood;
+}
+
+template <class Index>
+BadIndex find_tuples(const WriteRowsArgs& args, int64_t b, int64_t i, int64_t count, int64_t* at) {
+  const int64_t first = (b * args.count + i) * args.depth;
+  const auto* index = static_cast<const Index*>(args.index) + first;
+  for (int64_t k = 0; k < count; k++) {
+    int64_t place = 0;
+    for (int32_t axis = 0; axis < args.depth; axis++, index++) {
+      int64_t one = *index, n = args.tuple_dims[axis];
+      bool is_inside = one >= 0 && one < n;  // the usual case: no call is needed
+      if (!is_inside && !find_place(args.bounds, *index, n, one)) return {*index, first + k * args.depth + axis, n};
+      place = one < 0 || place < 0 ? -1 : place * n + one;
+    }
+    at[k] = place;
   }
   return kAllGood;
 }
 
-// Rows of single elements, as in gather_singles.
-template <size_t kBytes, class Index>
-BadIndex write_singles_at(const WriteRowsArgs& args, int64_t slice, int64_t first, int64_t last) {
-  constexpr auto kSize = static_cast<int64_t>(kBytes);
-  const auto* index = static_cast<const Index*>(args.index);
-  const std::byte* rows = args.rows + slice * args.count * kSize;
-  std::byte* y = args.y + slice * args.n * kSize;
-  for (int64_t i = 0; i < args.count; i++) {
-    int64_t at = index[i];
-    bool is_inside = at >= 0 && at < args.n;
-    if (!is_inside && !find_place(args.bounds, index[i], args.n, at)) return {index[i], i, args.n};
-    if (at >= first && at < last) std::memcpy(y + at * kSize, rows + i * kSize, kBytes);
+template <class Index>
+BadIndex find_indices(const WriteRowsArgs& args, int64_t i, int64_t count, int64_t* at) {
+  const auto* index = static_cast<const Index*>(args.index) + i;
+  for (int64_t k = 0; k < count; k++) {
+    at[k] = index[k];
+    bool is_inside = at[k] >= 0 && at[k] < args.n;
+    if (!is_inside && !find_place(args.bounds, index[k], args.n, at[k])) return {index[k], i + k, args.n};
   }
   return kAllGood;
 }
-template <size_t kBytes>
-BadIndex write_singles(const WriteRowsArgs& args, int64_t slice, int64_t first, int64_t last) {
-  return args.index_is_i64 ? write_singles_at<kBytes, int64_t>(args, slice, first, last)
-                           : write_singles_at<kBytes, int32_t>(args, slice, first, last);
+
+BadIndex find_rows(const WriteRowsArgs& args, int64_t b, int64_t i, int64_t count, int64_t* at) {
+  switch (args.from) {
+    case WriteRowsArgs::kPosition: return find_positions(args, b, i, count, at);
+    case WriteRowsArgs::kIndex:
+      return (args.index_is_i64 ? find_indices<int64_t> : find_indices<int32_t>)(args, i, count, at);
+    default: return (args.index_is_i64 ? find_tuples<int64_t> : find_tuples<int32_t>)(args, b, i, count, at);
+  }
+}
+
+// ---- writing ----
+
+constexpr int64_t kBlock = 256;  // rows whose places are found together
+
+// Rows to places [first, last) of y; others are left out.
+void write_block(const WriteRowsArgs& args, std::byte* y, const std::byte* rows, int64_t* at, int64_t count,
+                 int64_t first, int64_t last) {
+  if (args.write) {
+    if (first > 0 || last < args.n)
+      for (int64_t k = 0; k < count; k++) at[k] = at[k] >= first && at[k] < last ? at[k] : -1;
+    return args.write(y, at, rows, count);
+  }
+  for (int64_t k = 0; k < count; k++, rows += args.bytes) {
+    if (at[k] < first || at[k] >= last) continue;
+    std::byte* to = y + at[k] * args.bytes;
+    if (args.fold)
+      args.fold(to, rows, args.bytes);
+    else
+      std::memcpy(to, rows, static_cast<size_t>(args.bytes));
+  }
 }
 
 // Positions [first, last) of one [b, m].
 BadIndex write_slice(const WriteRowsArgs& args, int64_t slice, int64_t first, int64_t last) {
-  int64_t b = slice / args.mid;
+  std::byte* y = args.y + slice * args.n * args.bytes;
   if (args.x != args.y && last > first && args.bytes)
-    std::memcpy(args.y + (slice * args.n + first) * args.bytes, args.x + (slice * args.n + first) * args.bytes,
+    std::memcpy(y + first * args.bytes, args.x + (slice * args.n + first) * args.bytes,
                 static_cast<size_t>((last - first) * args.bytes));
-  if (args.from == WriteRowsArgs::kIndex && !args.fold) {
-    switch (args.bytes) {
-      case 1: return write_singles<1>(args, slice, first, last);
-      case 2: return write_singles<2>(args, slice, first, last);
-      case 4: return write_singles<4>(args, slice, first, last);
-      case 8: return write_singles<8>(args, slice, first, last);
-      default: break;
-    }
-  }
-  for (int64_t i = 0; i < args.count; i++) {
-    int64_t at = -1;
-    if (BadIndex bad = find_row(args, b, i, at); bad.n >= 0) return bad;
-    if (at < first || at >= last || !args.bytes) continue;
-    std::byte* to = args.y + (slice * args.n + at) * args.bytes;
-    const std::byte* row = args.rows + (slice * args.count + i) * args.bytes;
-    if (args.fold)
-      args.fold(to, row, args.bytes);
-    else
-      std::memcpy(to, row, static_cast<size_t>(args.bytes));
+  int64_t at[kBlock];
+  for (int64_t i = 0; i < args.count; i += kBlock) {
+    int64_t count = std::min(kBlock, args.count - i);
+    if (BadIndex bad = find_rows(args, slice / args.mid, i, count, at); bad.n >= 0) return bad;
+    if (args.bytes) write_block(args, y, args.rows + (slice * args.count + i) * args.bytes, at, count, first, last);
   }
   return kAllGood;
 }
 
-constexpr DTypeSet kFolded = {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8,
-                              DType::kU8,  DType::kI16, DType::kU16, DType::kI32,  DType::kU32,
-                              DType::kI64, DType::kU64, DType::kBool};
+// Vectors of 16 bytes: the fold of each lane is that of `Fold`, and integers wrap.
+template <Fold::Kind kKind, class V>
+V folded(V a, V b) {
+  if constexpr (kKind == Fold::kSum) return a + b;
+  if constexpr (kKind == Fold::kProd) return a * b;
+  return ((kKind == Fold::kMax ? a < b : b < a) | (b != b)) ? b : a;  // NaN wins
+}
+template <class T>
+constexpr bool kHasVectors = std::is_floating_point_v<T> || std::is_integral_v<T>;
+template <class T, Fold::Kind kKind>
+using Lane = std::conditional_t<std::is_integral_v<T> && (kKind == Fold::kSum || kKind == Fold::kProd),
+                                std::make_unsigned<T>, std::type_identity<T>>;
 
 template <class T, Fold::Kind kKind>
 void fold_row(std::byte* to, const std::byte* from, int64_t bytes) {
-  auto* y = reinterpret_cast<T*>(to);
-  const auto* row = reinterpret_cast<const T*>(from);
+  int64_t done = 0;
+  if constexpr (kHasVectors<T>) {
+    using V [[gnu::vector_size(16)]] = typename Lane<T, kKind>::type;
+    for (V y, row; done + 16 <= bytes; done += 16) {
+      std::memcpy(&y, to + done, sizeof y);
+      std::memcpy(&row, from + done, sizeof row);
+      y = folded<kKind>(y, row);
+      std::memcpy(to + done, &y, sizeof y);
+    }
+  }
   constexpr Fold fold{kKind};
-  for (int64_t i = 0; i < bytes / static_cast<int64_t>(sizeof(T)); i++)
-    y[i] = T(fold(static_cast<Compute<T>>(y[i]), static_cast<Compute<T>>(row[i])));
+  for (constexpr auto kSize = static_cast<int64_t>(sizeof(T)); done < bytes; done += kSize) {
+    auto& y = *reinterpret_cast<T*>(to + done);
+    y = T(fold(static_cast<Compute<T>>(y), static_cast<Compute<T>>(*reinterpret_cast<const T*>(from + done))));
+  }
 }
 
 }  // namespace
@@ -137,6 +172,18 @@ BadIndex write_rows(const WriteRowsArgs& args, int64_t begin, int64_t end) {
       if (BadIndex bad = write_slice(args, slice, first, last); bad.n >= 0) return bad;
   }
   return kAllGood;
+}
+
+bool crowds_rows(const WriteRowsArgs& args) {
+  Crowd crowd;
+  int64_t at[kBlock];
+  for (int64_t b = 0; b < args.batch; b++)
+    for (int64_t i = 0; i < args.count; i += kBlock) {
+      int64_t count = std::min(kBlock, args.count - i);
+      if (find_rows(args, b, i, count, at).n >= 0) return false;  // write_rows tells of it
+      if (crowd.exceeds_with(b * args.n, at, count)) return true;
+    }
+  return false;
 }
 
 bool folds_exactly(std::string_view reduction, DType dtype) {

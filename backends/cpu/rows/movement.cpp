@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that move elements: copies of views, gather, rows written into an axis, concat.
+// Rows that move elements: copies of views, pad, gather, concat.
 #include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/kernels/movement.h"
 #include "backends/cpu/kernels/pad.h"
+#include "backends/cpu/rows/checked.h"
 #include "backends/cpu/rows/native.h"
 
 namespace rlx::cpu {
@@ -85,33 +86,7 @@ void encode_pad(const StepView& view, const Caps&, void* block, Launch& launch) 
   load(block, pad_loop(), args, 50 + 0.4 * static_cast<double>(y.count()), launch);
 }
 
-// ---- loops that check indices ----
-
-// What the message for a bad index needs stands beside the arguments.
-template <class Args>
-struct CheckedBlock {
-  Args args;
-  const Node* node;
-  const OpInfo* op;
-};
-
-template <class Args, BadIndex (*loop)(const Args&, int64_t, int64_t)>
-Status run_checked(const void* block, int64_t begin, int64_t end) {
-  const auto& it = *static_cast<const CheckedBlock<Args>*>(block);
-  BadIndex bad = loop(it.args, begin, end);
-  if (bad.n < 0) return {};
-  const std::string& name = it.node->name;
-  return Status(Code::kRange, format("{}{}: index {} at position {} is outside a size of {}", it.op->name,
-                                     name.empty() ? "" : format(" '{}'", name), bad.value, bad.position, bad.n))
-      .with("op", it.op->name)
-      .with("value", it.node->name);
-}
-
-template <class Args, BadIndex (*loop)(const Args&, int64_t, int64_t)>
-void load_checked(const StepView& view, const Args& args, int64_t parts, double work, void* block, Launch& launch) {
-  new (block) CheckedBlock<Args>{args, &view.node, &view.plan.graph().info(view.node)};
-  launch.then(run_checked<Args, loop>, parts, work);
-}
+// ---- gather ----
 
 // A loop along one axis of n elements tells only the position.
 template <class Args, int64_t (*loop)(const Args&, int64_t, int64_t)>
@@ -122,12 +97,6 @@ BadIndex along_axis(const Args& args, int64_t begin, int64_t end) {
                                     : static_cast<const int32_t*>(args.index)[position];
   return {value, position, args.n};
 }
-
-std::string_view refuse_blocks(const KernelQuery& query) {
-  return is_block(query.type(0).dtype) ? "rows are block-quantised" : "";
-}
-
-// ---- gather ----
 
 void encode_gather(const StepView& view, const Caps&, void* block, Launch& launch) {
   const View &x = view.in[0], &index = view.in[1];
@@ -192,106 +161,6 @@ void encode_gather_nd(const StepView& view, const Caps&, void* block, Launch& la
   double each = 2 + static_cast<double>(depth) + 0.05 * static_cast<double>(args.bytes);
   double work = 30 + each * static_cast<double>(args.batch * args.count);
   load_checked<GatherTuplesArgs, gather_tuples>(view, args, gather_tuples_parts(args), work, block, launch);
-}
-
-// ---- rows written into an axis: in place if x dies here ----
-
-// A slice [b, m] of x is n rows; b counts the batches that have indices of their own.
-void set_slices(WriteRowsArgs& args, const View& x, size_t batch_dims, size_t axis, size_t depth) {
-  args.bytes = element_bytes(x.dtype);
-  args.n = 1;
-  for (size_t i = 0; i < x.dims.size(); i++)
-    (i < batch_dims ? args.batch : i < axis ? args.mid : i < axis + depth ? args.n : args.bytes) *= x.dims[i];
-}
-
-void load_rows(const StepView& view, WriteRowsArgs& args, const View& index, const View& rows, void* block,
-               Launch& launch) {
-  args.x = view.in[0].data;
-  args.y = view.out[0].data;
-  args.rows = rows.data;
-  args.index = index.data;
-  args.index_is_i64 = index.dtype == DType::kI64;
-  args.bounds = view.plan.lowered->options.bounds;
-  if (args.mid == 0) args.mid = 1, args.bytes = 0;  // nothing to write, but indices to check
-  cut_rows(args);
-  auto written = static_cast<double>(args.batch * args.mid) * static_cast<double>(args.count);
-  double copied = args.x == args.y ? 0 : static_cast<double>(args.batch * args.mid * args.n * args.bytes);
-  double each = 4 + 0.05 * static_cast<double>(args.bytes);
-  double work = 30 + written * each + 0.05 * copied;
-  load_checked<WriteRowsArgs, write_rows>(view, args, write_rows_parts(args), work, block, launch);
-}
-
-// An f32 accumulator adds at most 512 terms (semantics.md C3): the element of x, and all updates if they name one
-// place.
-constexpr int64_t kMaxUpdates = 511;
-
-bool has_few_updates(const KernelQuery& query) {
-  int64_t updates = 1;
-  for (const Dim& dim : query.type(1).dims) {
-    if (!dim.is_literal() || dim.literal() > kMaxUpdates) return false;
-    updates *= dim.literal();
-    if (updates > kMaxUpdates) return false;
-  }
-  return true;
-}
-
-std::string_view refuse_scatter(const KernelQuery& query) {
-  const std::string& reduction = query.node.attrs.str("reduction");
-  if (reduction == "none") return refuse_blocks(query);
-  DType dtype = query.type(0).dtype;
-  if (!row_fold(reduction, dtype)) return "folds complex numbers";
-  if (folds_exactly(reduction, dtype)) return "";
-  return reduction == "add" && dtype == DType::kF32 && has_few_updates(query)
-             ? ""
-             : "rounds once: adds up to 511 updates of f32 only";
-}
-
-void set_fold(const StepView& view, WriteRowsArgs& args) {
-  const std::string& reduction = view.node.attrs.str("reduction");
-  if (reduction != "none") args.fold = row_fold(reduction, view.in[0].dtype);
-}
-
-void encode_dynamic_update_slice(const StepView& view, const Caps&, void* block, Launch& launch) {
-  auto axis = static_cast<size_t>(view.node.attrs.i64("axis"));
-  WriteRowsArgs args;
-  args.from = WriteRowsArgs::kPosition;
-  args.count = view.in[1].dims[axis];
-  set_slices(args, view.in[0], 0, axis, 1);
-  load_rows(view, args, view.in[2], view.in[1], block, launch);
-}
-
-void encode_kv_append(const StepView& view, const Caps&, void* block, Launch& launch) {
-  auto axis = static_cast<size_t>(view.node.attrs.i64("axis"));
-  WriteRowsArgs args;
-  args.from = WriteRowsArgs::kPosition;
-  args.wraps = view.node.attrs.flag("wrap");
-  args.per_batch = view.in[2].dims.size() == 1;
-  args.count = view.in[1].dims[axis];
-  set_slices(args, view.in[0], args.per_batch ? 1 : 0, axis, 1);
-  load_rows(view, args, view.in[2], view.in[1], block, launch);
-}
-
-void encode_scatter(const StepView& view, const Caps&, void* block, Launch& launch) {
-  WriteRowsArgs args;
-  args.count = view.in[1].count();
-  set_fold(view, args);
-  set_slices(args, view.in[0], 0, static_cast<size_t>(view.node.attrs.i64("axis")), 1);
-  load_rows(view, args, view.in[1], view.in[2], block, launch);
-}
-
-void encode_scatter_nd(const StepView& view, const Caps&, void* block, Launch& launch) {
-  const Dims &x = view.in[0].dims, &index = view.in[1].dims;
-  auto batch_dims = static_cast<size_t>(view.node.attrs.i64("batch_dims"));
-  WriteRowsArgs args;
-  args.from = WriteRowsArgs::kTuple;
-  args.per_batch = true;
-  args.depth = static_cast<int32_t>(index.back());
-  args.count = 1;
-  for (size_t i = batch_dims; i + 1 < index.size(); i++) args.count *= index[i];
-  for (int32_t k = 0; k < args.depth; k++) args.tuple_dims[k] = x[batch_dims + static_cast<size_t>(k)];
-  set_fold(view, args);
-  set_slices(args, view.in[0], batch_dims, batch_dims, static_cast<size_t>(args.depth));
-  load_rows(view, args, view.in[1], view.in[2], block, launch);
 }
 
 // ---- concat: piece by piece, each a run of bytes per outer index ----
@@ -382,13 +251,6 @@ void add_movement_rows(RowsByOp& by_op) {
   add(by_op, loops<CopyArgs>(Op::kSlice, "slice", refuse_slice, encode_slice).strided(1));
   add(by_op, loops<PadArgs>(Op::kPad, "pad", refuse_pad, encode_pad));
   add(by_op, Row(Op::kConcat, "concat", nullptr, encode_concat, concat_bytes));
-  auto add_writer = [&](Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
-    add(by_op, with_block<CheckedBlock<WriteRowsArgs>>(op, name, refuse, encode).in_place(1));
-  };
-  add_writer(Op::kDynamicUpdateSlice, "update_rows", refuse_blocks, encode_dynamic_update_slice);
-  add_writer(Op::kKvAppend, "append_rows", refuse_blocks, encode_kv_append);
-  add_writer(Op::kScatter, "scatter_rows", refuse_scatter, encode_scatter);
-  add_writer(Op::kScatterNd, "scatter_rows", refuse_scatter, encode_scatter_nd);
 }
 
 }  // namespace rlx::cpu

@@ -128,6 +128,10 @@ bool is_of(Kind kind, DType dtype) {
   return kind == kFloats ? is_real(dtype) : dtype == DType::kBool;
 }
 
+RegionCode rounding(DType half) {
+  return half == DType::kF16 ? RegionCode::kRoundF16 : RegionCode::kRoundBF16;
+}
+
 // Whether a hard_sigmoid is x / 5 + 1 / 2, whatever float type its numbers were given in.
 bool is_usual(const Node& node) {
   return static_cast<float>(node.attrs.f64("alpha")) == 0.2f && node.attrs.f64("beta") == 0.5;
@@ -165,14 +169,13 @@ class Emitter {
 
   // `in`: the registers of the operands. A half is computed in f32 and rounded once.
   std::string_view emit(const Node& node, std::span<const uint8_t> in) {
+    if (node.op == Op::kCast) return emit_cast(node, in[0]);
     std::string_view why = emit_wide(node, in);
     return why.empty() ? round_to(node.out[0].dtype) : why;
   }
 
   std::string_view round_to(DType dtype) {
-    if (dtype == DType::kF16) return push(RegionCode::kRoundF16, last(), 0, 0);
-    if (dtype == DType::kBF16) return push(RegionCode::kRoundBF16, last(), 0, 0);
-    return {};
+    return is_half(dtype) ? push(rounding(dtype), last(), 0, 0) : std::string_view();
   }
 
   std::string_view emit_wide(const Node& node, std::span<const uint8_t> in) {
@@ -183,7 +186,6 @@ class Emitter {
       bool swapped = row->flags & kSwapped;
       return push(row->code, in[swapped ? 1 : 0], in.size() > 1 ? in[swapped ? 0 : 1] : uint8_t{0}, 0);
     }
-    if (node.op == Op::kCast) return emit_cast(node, in[0]);
     if (!is_real(node.out[0].dtype)) return "takes f32 and halves only";
     if (node.op == Op::kGatedAct) return emit_gate(node, in[0], in[1]);
     if (node.op == Op::kWhere) return push(RegionCode::kWhere, in[0], in[1], in[2]);
@@ -220,6 +222,7 @@ class Emitter {
     if (!is_real(to)) return "casts to floats and bool only";
     if (to == DType::kBF16 && (from == DType::kI32 || from == DType::kI64)) return "would round twice";
     if (from == DType::kBool) return push(RegionCode::kMaskToFloat, in, 0, 0);
+    if (is_half(to)) return push(rounding(to), in, 0, 0);
     return push(RegionCode::kMax, in, in, 0);  // the value itself
   }
 
@@ -291,6 +294,17 @@ static std::string_view emit_body(const Graph& body, Emitter& emitter, uint8_t& 
   return {};
 }
 
+// A half is rounded as it is stored, so the last op need not do it.
+static void leave_rounding_to_store(DType dtype, RegionProgram& program) {
+  RegionArgs& args = program.args;
+  if (!is_half(dtype) || program.ops.empty()) return;
+  const RegionOp last = program.ops.back();
+  if (last.code != rounding(dtype) || last.dst != args.outputs[0].reg) return;
+  args.outputs[0].reg = last.a;
+  program.ops.truncate(program.ops.size() - 1);
+  args.op_count--;
+}
+
 std::string_view build_region(const Graph& graph, const Node& node, RegionProgram& program) {
   if (node.out.size() != 1) return "more than one output";
   std::string_view why;
@@ -311,6 +325,7 @@ std::string_view build_region(const Graph& graph, const Node& node, RegionProgra
   if (!is_real(node.out[0].dtype) && node.out[0].dtype != DType::kBool) return "makes neither floats nor bool";
   program.args.outputs[0] = {.type = *type, .reg = result};
   program.args.output_count = 1;
+  leave_rounding_to_store(node.out[0].dtype, program);
   return assign_registers(program.args, program.ops) ? std::string_view() : "too many values at once";
 }
 
