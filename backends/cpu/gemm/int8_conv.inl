@@ -54,7 +54,7 @@ inline ConvPart conv_part(const Int8ConvArgs& p, const PlaneShape& shape, int64_
   index /= p.axes[0].out;
   int64_t blocks = ceil_div(p.filters, kFourFilters);
   part.filter = index % blocks * kFourFilters;
-  part.filters = p.filters - part.filter < kFourFilters ? p.filters - part.filter : kFourFilters;
+  part.filters = min(p.filters - part.filter, kFourFilters);
   part.group = index / blocks % p.groups;
   part.item = index / blocks / p.groups;
   return part;
@@ -190,7 +190,7 @@ struct FourBlock {
 };
 // A span begins with a block or lies in one; `first` counts from its beginning.
 inline FourBlock four_block(const FourSpan& s, int64_t first) {
-  auto at_most = [](int64_t n) { return n < kFourBlock ? n : kFourBlock; };
+  auto at_most = [](int64_t n) { return min(n, kFourBlock); };
   return {s.x + first * s.x_four, s.w + first * s.count * 4, at_most(s.fours - first), 4 * at_most(s.left - first)};
 }
 
@@ -331,8 +331,8 @@ inline void add_x(const FourSpan& s, int64_t channels, int64_t length, int32_t* 
 // The fours of a chunk: as many as the copy has room for, in whole blocks, or within one block.
 inline int64_t fours_in_chunk(int64_t x_four, int64_t from, int64_t fours) {
   const int64_t room = kFourCopy / x_four, rest = kFourBlock - from % kFourBlock;
-  const int64_t most = room < kFourBlock ? (room < rest ? room : rest) : room / kFourBlock * kFourBlock;
-  return most < fours - from ? most : fours - from;
+  const int64_t most = room < kFourBlock ? min(room, rest) : room / kFourBlock * kFourBlock;
+  return min(most, fours - from);
 }
 
 // Copies `count` fours of channels of x, from four `from` on, `x_four` apart.
@@ -442,9 +442,9 @@ void small_run(const Int8ConvArgs& p, int64_t begin, int64_t end) {
   SmallPlanes planes(p.axes[1], p.axes[2], static_cast<float>(static_cast<int32_t>(x_zero)));
   SmallSums sums;
   const PlaneShape shape{.width = planes.outs};
-  const int64_t last = end * kLanes < p.items * p.groups ? end * kLanes : p.items * p.groups;
+  const int64_t last = min(end * kLanes, p.items * p.groups);
   for (int64_t first = begin * kLanes, count; first < last; first += count) {
-    count = last - first < kLanes ? last - first : kLanes;
+    count = min(last - first, kLanes);
     planes.read(count, [&](int64_t i) { return ByteRow<kSigned>{p.x + (first + i) * p.plane()}; });
     FilterEnd ends[kLanes];
     for (int64_t i = 0; i < count; ++i) ends[i] = few_filter(p, (first + i) % p.groups, x_zero, sums.w + i, kLanes);
