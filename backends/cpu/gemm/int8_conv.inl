@@ -265,34 +265,41 @@ struct PairSums {
 };
 
 #if RLX_ISA == 2
+#define RLX_VNNI [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c,bmi,bmi2")]]
+
+// Unsigned numbers of x and signed numbers of w, four products in one instruction.
 struct FourSums {
   static constexpr int kFilters = 6, kVecs = 4;
   static void add_filters(const FourSpan& s, int64_t filters, int64_t length) {
     add_some_filters<FourSums>(s, filters, length);
   }
+  // Adds one four of channels at one tap.
   template <int Filters, int Vecs>
-  [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c,bmi,bmi2")]] static void add(
-      const FourSpan& s, int64_t at) {
+  RLX_VNNI [[gnu::always_inline]] static inline void add_four(const float* x_four, const int8_t* w, int64_t w_filter,
+                                                              __m512i (&acc)[Filters][Vecs]) {
+    __m512i x[Vecs];
+    RLX_UNROLL for (int v = 0; v < Vecs; ++v) x[v] = _mm512_loadu_si512(x_four + v * kLanes);
+    RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+      int32_t numbers;
+      __builtin_memcpy(&numbers, w + f * w_filter, 4);
+      __m512i weight = _mm512_set1_epi32(numbers);
+      RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] = _mm512_dpbusd_epi32(acc[f][v], x[v], weight);
+    }
+  }
+  // As for_each_four, which cannot be used: what it inlines may not need more of the instruction set than it does.
+  template <int Filters, int Vecs>
+  RLX_VNNI static void add(const FourSpan& s, int64_t at) {
     __m512i acc[Filters][Vecs];
     RLX_UNROLL for (int f = 0; f < Filters; ++f) {
       RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] =
           _mm512_loadu_si512(s.sums + f * kFourPlaces + at + v * kLanes);
     }
-    for (int64_t first = 0; first < s.fours; first += kFourBlock) {  // a lambda would not have the target
+    for (int64_t first = 0; first < s.fours; first += kFourBlock) {
       const FourBlock block = four_block(s, first);
       for (int64_t tap = 0; tap < s.count; ++tap) {
-        const float* from = block.x + s.taps[tap] + at;
+        const float* x = block.x + s.taps[tap] + at;
         const int8_t* w = block.w + tap * block.w_tap;
-        for (int64_t four = 0; four < block.fours; ++four, from += s.x_four, w += 4) {
-          __m512i x[Vecs];
-          RLX_UNROLL for (int v = 0; v < Vecs; ++v) x[v] = _mm512_loadu_si512(from + v * kLanes);
-          RLX_UNROLL for (int f = 0; f < Filters; ++f) {
-            int32_t numbers;
-            __builtin_memcpy(&numbers, w + f * s.w_filter, 4);
-            __m512i weight = _mm512_set1_epi32(numbers);
-            RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] = _mm512_dpbusd_epi32(acc[f][v], x[v], weight);
-          }
-        }
+        for (int64_t four = 0; four < block.fours; ++four, x += s.x_four, w += 4) add_four(x, w, s.w_filter, acc);
       }
     }
     RLX_UNROLL for (int f = 0; f < Filters; ++f) {
@@ -301,6 +308,8 @@ struct FourSums {
     }
   }
 };
+#undef RLX_VNNI
+
 #include "backends/cpu/gemm/int8_conv_amx.inl"
 #endif
 
