@@ -100,7 +100,8 @@ void Fence::then(std::function<void(const Status&)> next) const {
 
 namespace {
 
-// Whether a wait is over. A wait for all asks each fence once more when it is done, however often it wakes up.
+// Whether a wait is over. A wait for all fences asks in order, and asks no fence again that it has found done: it may
+// wake up often.
 class WaitCondition {
  public:
   WaitCondition(std::span<const Fence> fences, bool all) : fences_(fences), all_(all) {}

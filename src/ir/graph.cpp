@@ -58,7 +58,8 @@ std::string Graph::operands_text(const OpInfo& info, std::span<const Value> in) 
   return in.size() > kMost ? text + ", ..." : text;
 }
 
-// Of a wrong dtype, within a definition: the user's op has no inputs of the names in the message.
+// The failure without names of inputs, if it is about a dtype. Within a definition it reaches the user of another op,
+// whose inputs have other names.
 static Status without_ports(Status status) {
   const std::string *expected = status.detail("expected"), *got = status.detail("got");
   bool names_port = status.code() == Code::kDtype && status.detail("input") && expected && got;
