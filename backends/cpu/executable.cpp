@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Keeps the argument blocks of steps up to date and runs them. When only slots have moved, the pointers in a block
+// are replaced; which words are pointers is found by encoding the block twice.
 #include "backends/cpu/executable.h"
 
 #include <algorithm>

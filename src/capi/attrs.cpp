@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_attrs_*: named values; a custom op reads its own back.
 #include "capi/attrs.h"
 
 #include <algorithm>

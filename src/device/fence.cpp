@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The state that the copies of a fence share, and threads that wait for several fences at once.
 #include "device/fence.h"
 
 #include <fcntl.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Affine forms, the phases of nodes, and the table of facts found so far. The facts of single ops are in
+// ops/facts.cpp.
 #include "ir/facts.h"
 
 #include <algorithm>

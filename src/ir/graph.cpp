@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Building, reading and rewriting graphs. What a graph knows of sizes is in sizes.cpp, the inference of a node in
+// infer.cpp.
 #include "ir/graph.h"
 
 #include <algorithm>

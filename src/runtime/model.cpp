@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A model's policy, params and devices, and how it runs: on the devices in order, by a plan or a special model.
+// Plans are in model_plans.cpp, reports in model_report.cpp.
 #include "runtime/model.h"
 
 #include <algorithm>

@@ -20,8 +20,8 @@ constexpr int64_t strip_of(int64_t width) {
 struct Blocks {
   int64_t count, size;
 };
-// A product of few terms waits for memory, which is fetched ahead from few pages at a time: the rows of y that a block
-// writes, panel by panel, lie in few.
+// A product of few terms waits for memory, and the processor fetches ahead from few pages at a time. So the rows of y
+// that a block writes, panel by panel, lie in few pages.
 inline constexpr int64_t kFewTerms = 64, kFewPages = 32, kLeastRows = 16;
 inline int64_t most_rows(int64_t n, int64_t k) {  // whole tiles, or the last block might be empty
   constexpr int64_t kElements = kFewPages * 4096 / sizeof(float);
