@@ -344,12 +344,16 @@ inline int64_t fours_in_chunk(int64_t x_four, int64_t from, int64_t fours) {
   return min(most, fours - from);
 }
 
-// Copies `count` fours of channels of x, from four `from` on, `x_four` apart.
-inline void copy_fours(const Int8ConvArgs& p, const PlaneShape& shape, const ConvPart& part, int64_t from,
-                       int64_t count, float outside, int64_t x_four, float* copy) {
+// Some fours of channels of x, and where their copies lie: `apart` from one another.
+struct FourCopies {
+  int64_t from, count, apart;
+  float outside;  // what stands beyond the planes
+  float* to;
+};
+inline void copy_fours(const Int8ConvArgs& p, const PlaneShape& shape, const ConvPart& part, const FourCopies& fours) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
-  for (int64_t four = 0; four < count; ++four) {
-    int64_t channel = 4 * (from + four);
+  for (int64_t four = 0; four < fours.count; ++four) {
+    int64_t channel = 4 * (fours.from + four);
     FourRows at;
     at.flip = p.x_signed ? 0x80808080 : 0;
     auto row_at = [&](int64_t z, int64_t row) {
@@ -359,7 +363,7 @@ inline void copy_fours(const Int8ConvArgs& p, const PlaneShape& shape, const Con
       }
       return at;
     };
-    copy_planes(p, shape, part, row_at, outside, copy + four * x_four);
+    copy_planes(p, shape, part, row_at, fours.outside, fours.to + four * fours.apart);
   }
 }
 
@@ -378,7 +382,7 @@ void four_part(const Int8ConvArgs& p, const PlaneShape& shape, const ConvPart& p
   __builtin_memset(x_sums, 0, sizeof x_sums);
   for (int64_t from = 0, now; from < fours; from += now) {
     now = fours_in_chunk(x_four, from, fours);
-    copy_fours(p, shape, part, from, now, outside, x_four, copy);
+    copy_fours(p, shape, part, {from, now, x_four, outside, copy});
     const int64_t inside = from % kFourBlock, begin = from - inside;
     const auto* w = reinterpret_cast<const int8_t*>(packed_filter(p, first)) + 4 + (begin * p.taps() + inside) * 4;
     FourSpan span{.x = copy, .w = w, .taps = taps.at, .count = p.taps(), .fours = now, .x_four = x_four};
