@@ -260,7 +260,7 @@ static bool tries_next(const Status& failure) {
   return code == Code::kUnsupported || code == Code::kUnavailable || code == Code::kNoMemory || code == Code::kUnknown;
 }
 
-// Of a size that is asked for.
+// Checks a size that the caller asks for.
 static Status check_wanted(const Graph& graph, std::string_view name, int64_t size) {
   if (!graph.has_symbol(name)) {
     std::vector<std::string_view> known;
