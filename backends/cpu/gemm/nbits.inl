@@ -300,9 +300,9 @@ void nbits_many_rows(const NbitsProductArgs& p, const NbitsLayout& layout, int64
   NbitsSums sums;
   for (int64_t column = panel; column < last; column += kNbitsTileColumns) {
     __builtin_memset(sums, 0, static_cast<size_t>(rows) * sizeof sums[0]);
-    const int64_t columns = min(last - column, kNbitsTileColumns);
+    const int64_t columns = last - column < kNbitsTileColumns ? last - column : kNbitsTileColumns;
     for (int64_t from = 0; from < p.k; from += kNbitsTerms) {
-      const int64_t terms = min(p.k - from, kNbitsTerms);
+      const int64_t terms = p.k - from < kNbitsTerms ? p.k - from : kNbitsTerms;
       for (int64_t c = 0; c < kNbitsTileColumns; ++c) {  // columns beyond the last repeat it; nothing stores them
         float* to = w + c * kNbitsTerms;
         auto keep = [&](int64_t i, const Sixteen& some, int64_t) __attribute__((always_inline)) {

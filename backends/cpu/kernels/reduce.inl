@@ -264,7 +264,7 @@ T reduce_rows(const ReduceArgs& p, const T* x, int64_t folded, int64_t n) {
   T total = Fn::template kIdentity<T>;
   for (int64_t block = 0; block < folded; block += kBlock) {
     T sum = Fn::template kIdentity<T>;
-    for (int64_t i = block; i < min(folded, block + kBlock); ++i)
+    for (int64_t i = block; i < (folded - block < kBlock ? folded : block + kBlock); ++i)
       sum = Fn::join(sum, reduce_row<Fn>(x + offset_of(p.folded, i), n));
     total = Fn::join(total, sum);
   }
