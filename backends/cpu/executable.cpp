@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Keeps the argument blocks of steps up to date and runs them. When only slots have moved, the pointers in a block
+// are replaced; which words are pointers is found by encoding the block twice.
 #include "backends/cpu/executable.h"
 
 #include <algorithm>
@@ -107,7 +109,8 @@ Result<std::unique_ptr<ExecState>> CpuExecutable::make_state() const {
   return std::unique_ptr<ExecState>(std::move(state));
 }
 
-// Of no two bases the distances add up to a third one, and each has the alignment of memory.
+// How far a slot is moved to find the pointers into it. No two distances add up to a third, so the change of a word
+// tells which slot it points into. Multiples of 2^16 keep the alignment of memory.
 static uintptr_t distance(uint32_t base) {
   return uintptr_t{base} << 36 | uintptr_t{base * 40503u & 0xffff} << 16;
 }

@@ -9,6 +9,15 @@ using Vec [[gnu::vector_size(4 * kLanes)]] = float;
 using Int [[gnu::vector_size(4 * kLanes)]] = int32_t;    // a mask: all ones or 0 in each lane
 using Word [[gnu::vector_size(4 * kLanes)]] = uint32_t;  // wraps
 
+// The smaller and the larger of two sizes or positions, whose types may differ. Not std::min: the templates of a header
+// are compiled once, for the baseline, and two types need a cast there.
+constexpr auto min(std::integral auto a, std::integral auto b) {
+  return a < b ? a : b;
+}
+constexpr auto max(std::integral auto a, std::integral auto b) {
+  return a < b ? b : a;
+}
+
 inline Vec splat(float value) {
 #if RLX_ISA == 2
   return _mm512_set1_ps(value);
@@ -198,7 +207,7 @@ inline void store_some(float* p, Vec v, int64_t n) {
 // The lanes in which a vector from `at` on lies inside a row of `size`.
 inline Lanes lanes_inside(int64_t size, int64_t at) {
   int64_t begin = at >= 0 ? 0 : at > -kLanes ? -at : kLanes, left = size - at;
-  return lanes(begin, left <= begin ? begin : left < kLanes ? left : kLanes);
+  return lanes(begin, left <= begin ? begin : min(left, kLanes));
 }
 
 // Calls step(i, n) for the vectors of a row: n is a constant for all but the last.

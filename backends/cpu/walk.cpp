@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides how many threads a phase is worth, from the estimates of kernels and the measured cost of waking and
+// feeding threads; then runs the phases in order.
 #include "backends/cpu/walk.h"
 
 #if defined(__x86_64__)

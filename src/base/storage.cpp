@@ -56,8 +56,8 @@ bool Storage::enter(int64_t side) {
   return true;
 }
 
-// Each user holds the storage itself, not the user whose handle it was made of: a chain of users would grow for ever.
-// The handle of the first use is of no user.
+// A handle for one user. It may be made from the handle of another user, but it holds the storage itself: otherwise a
+// chain of users would grow for ever. So the storage remembers the handle of its first use, which no user owns.
 std::shared_ptr<Storage> Storage::used(const std::shared_ptr<Storage>& storage, int64_t side) {
   if (!storage->enter(side)) return nullptr;
   std::call_once(storage->first_use_, [&] { storage->self_ = storage; });

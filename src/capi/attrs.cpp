@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_attrs_*: named values; a custom op reads its own back.
 #include "capi/attrs.h"
 
 #include <algorithm>
@@ -45,8 +46,8 @@ Result<NamedAttrs> values_of(const rlx_attrs_t* attrs, const rlx_env& env, const
   return values;
 }
 
-// The body of all setters; `make` gives the value. Without attrs there is nowhere to keep a failure. A value that is a
-// handle has an owner.
+// The body of all setters; `make` gives the value. Without attrs there is nowhere to keep a failure. `owner`: the
+// environment of a value that is a handle.
 template <class Make>
 static void set(rlx_attrs_t* attrs, const char* key, std::initializer_list<Argument> arguments, Make&& make,
                 rlx_env* owner = nullptr, const char* function = __builtin_FUNCTION()) {

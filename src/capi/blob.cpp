@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_blob_*: bytes that the library returns.
 #include "capi/blob.h"
 
 using namespace rlx::capi;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_compile, rlx_compiled_*: a handle of a program.
 #include "capi/compiled.h"
 
 #include <memory>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_env_*: an environment, from the struct of the host and the environment variables to its devices.
 #include "capi/env.h"
 
 #include <sys/mman.h>

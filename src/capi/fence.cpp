@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_fence_*: fences that the caller signals, and those of submitted runs.
 #include "capi/fence.h"
 
 #include <new>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The checks of arguments that all functions of rlx.h share, and the text of a failure as UTF-8.
 #include "capi/guard.h"
 
 #include "base/utf8.h"

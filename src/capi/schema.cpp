@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_schema: the tables of ops and options as JSON; of an op also the kernels of each device.
 #include "capi/schema.h"
 
 #include "base/json.h"

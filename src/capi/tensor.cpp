@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_tensor_*: tensors that the library allocates, wraps or maps, and copies from and to the caller's memory.
 #include "capi/tensor.h"
 
 #include <cstring>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_weights_*: named tensors that programs take their params from.
 #include "capi/weights.h"
 
 #include "capi/blob.h"

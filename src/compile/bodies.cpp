@@ -33,8 +33,8 @@ Result<Graph> with_body_params(const Graph& given) {
   return graph;
 }
 
-// A body may declare all symbols of the graph around it. As every pass copies them with the body, those that it does
-// not name go first.
+// The body without the symbols that it does not use. It may declare all symbols of the graph around it, and every pass
+// would copy them with it.
 static Result<Graph> with_used_symbols(Graph body) {
   std::unordered_set<std::string_view> used;
   auto use = [&](const std::string& symbol) { used.insert(symbol); };

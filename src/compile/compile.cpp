@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs the list of passes on a graph and all its bodies, verifies the results, and finds a kernel for every node.
+// Then a compiled graph is planned for upper sizes.
 #include "compile/compile.h"
 
 #include <algorithm>

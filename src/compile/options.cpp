@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table of compile options, and what is checked of their values.
 #include "compile/options.h"
 
 #include <algorithm>

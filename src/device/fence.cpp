@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The state that the copies of a fence share, and threads that wait for several fences at once.
 #include "device/fence.h"
 
 #include <fcntl.h>
@@ -100,7 +101,8 @@ void Fence::then(std::function<void(const Status&)> next) const {
 
 namespace {
 
-// Whether a wait is over. A wait for all asks each fence once more when it is done, however often it wakes up.
+// Whether a wait is over. A wait for all fences asks in order, and asks no fence again that it has found done: it may
+// wake up often.
 class WaitCondition {
  public:
   WaitCondition(std::span<const Fence> fences, bool all) : fences_(fences), all_(all) {}

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The formats, how each is recognised, and the options of an import. A file that no format recognises is named by
+// what it looks like.
 #include "import/format.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// GGUF: the types of tensors, a reader of bytes in order, then the parts of a file as they follow one another.
 #include "import/gguf.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Fields from bytes: varints, lengths, and the errors that say where a message is damaged.
 #include "import/protobuf.h"
 
 #include <cstring>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Attribute values: equality and hashes, and the conversions from what a user writes to the kind that a row asks
+// for.
 #include "ir/attr.h"
 
 #include <algorithm>

@@ -43,8 +43,8 @@ using AttrValue = std::variant<std::monostate, int64_t, double, std::string, std
                                TensorAttr, std::shared_ptr<const FreeAttrs>>;
 using NamedAttrs = std::vector<std::pair<std::string, AttrValue>>;
 
-// The attributes that a row does not name: numbers, strings and lists of them, sorted by key. They are for an op of the
-// host, which inference adds. So a copy of a node keeps the op alive. Two with different answers are equal.
+// The attributes that a row does not name: numbers, strings and lists of them, sorted by key. They belong to an op of
+// the host. Inference adds the op itself, so that a copy of the node keeps it alive. Comparisons ignore the answer.
 struct FreeAttrs {
   NamedAttrs values;
   std::shared_ptr<const CustomOp> op;

@@ -25,11 +25,11 @@ std::vector<std::string> own_symbols(const Attrs& attrs, const Graph& body);
 using VisitAxis = FunctionRef<void(uint32_t output, uint32_t axis, const std::string& symbol, bool in_run)>;
 void visit_decided_axes(const Node& node, VisitAxis body);
 
-// The most graphs that may nest, one in the other and in all: passes, plans and texts follow them by recursion, and
-// visit a graph once for each place in which it is a body.
+// How deep graphs may nest, and how many bodies a graph may have at all levels: passes, plans and texts follow them by
+// recursion, and visit a graph once for each place in which it is a body.
 inline constexpr int kMaxNestedGraphs = 64;
 inline constexpr int64_t kMaxBodies = int64_t{1} << 16;
-// RLX_E_UNSUPPORTED where a graph with this body would hold more.
+// RLX_E_UNSUPPORTED if a graph with this body would exceed one of these.
 Status check_nesting(const Graph& body);
 
 }  // namespace rlx

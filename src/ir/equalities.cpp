@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A solution is kept as it was learned: nothing is substituted into it. So what later equations have taught can be
+// forgotten, step by step from the end, and a reader of solutions follows chains of symbols.
 #include "ir/equalities.h"
 
 #include <algorithm>

@@ -62,8 +62,8 @@ class Equalities {
     size_t step;
   };
 
-  // Of a symbol that no other stands for; one that it stands for hands its lists over, and keeps what it had until
-  // then. So symbols that are equal are one symbol here, and a walk from it does not meet each of them.
+  // The lists of a symbol that no other symbol stands for. When another one comes to stand for it, that one gets a copy
+  // of its lists, and later entries. So equal symbols are one symbol here, and a walk does not meet each of them.
   struct Watched {
     std::vector<uint32_t> guards;
     std::vector<std::string> formulas;  // the symbols that are solved by a formula that names it

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Affine forms, the phases of nodes, and the table of facts found so far. The facts of single ops are in
+// ops/facts.cpp.
 #include "ir/facts.h"
 
 #include <algorithm>
@@ -83,7 +85,7 @@ static bool within(Interval range, Interval limits) {
   return range.lo >= limits.lo && range.hi <= limits.hi;
 }
 
-// A fact that takes long to say helps nobody: comparisons of comparisons double with each op.
+// A long formula helps nobody: that of a comparison of comparisons doubles in length with each op.
 static bool is_long(const Dim& dim) {
   constexpr int64_t kMostParts = 128;
   return dim.parts() > kMostParts;

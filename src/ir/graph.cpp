@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Building, reading and rewriting graphs. What a graph knows of sizes is in sizes.cpp, the inference of a node in
+// infer.cpp.
 #include "ir/graph.h"
 
 #include <algorithm>
@@ -58,7 +60,8 @@ std::string Graph::operands_text(const OpInfo& info, std::span<const Value> in) 
   return in.size() > kMost ? text + ", ..." : text;
 }
 
-// Of a wrong dtype, within a definition: the user's op has no inputs of the names in the message.
+// The failure without names of inputs, if it is about a dtype. Within a definition it reaches the user of another op,
+// whose inputs have other names.
 static Status without_ports(Status status) {
   const std::string *expected = status.detail("expected"), *got = status.detail("got");
   bool names_port = status.code() == Code::kDtype && status.detail("input") && expected && got;

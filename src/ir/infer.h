@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What inference checks of every node. infer_node of ir/graph.h calls it; a function of a row may, to name more.
+// The check of a node's results. infer_node (ir/graph.h) makes it for every node; the infer function of custom ops
+// makes it before, to name the op in the failure.
 #pragma once
 
 #include "ir/graph.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The pass over the attributes of a node, and a function for each group of roles.
 #include "ir/normal.h"
 
 #include <algorithm>

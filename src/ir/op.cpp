@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table of ops, the parser of signatures, and the search for an op by a name that it does not have here.
 #include "ir/op.h"
 
 #include <cassert>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Infers every node again. A stored type or guard may have another form than the one inferred now, because fewer
+// guards were known when it was stored. Such a form is accepted where it is proved to be equal, or where no sample
+// of sizes shows a difference (ir/probe.h).
 #include "ir/verify.h"
 
 #include <algorithm>

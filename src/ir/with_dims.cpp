@@ -31,7 +31,7 @@ Status require_range(Graph& graph, const Dim& dim, Interval range, const std::st
 // `names`: new names for symbols that nodes of the graph decide, and for those of its carries.
 static Result<Graph> copied(const Graph& graph, const SymbolDims& dims, const SymbolDims& names, Graph made);
 
-// The symbols of the dims that come into a body in the place of its symbols.
+// The symbols that enter a body: those of the dims that replace symbols of the body.
 static std::vector<std::string> coming_into(const Graph& body, const SymbolDims& dims) {
   std::vector<std::string> coming;
   for (const auto& [symbol, dim] : dims)
@@ -54,8 +54,8 @@ static bool names_carried(const AttrDef& def) {
   return def.kind == AttrKind::kStrs && def.name == "carried";
 }
 
-// New names for symbols that have no meaning outside the bodies of a node, where the new dims have a symbol of that
-// name, whether it comes into these bodies or not: an option for the one would be one for the other.
+// A symbol that has no meaning outside the bodies of a node gets a new name if the new dims have a symbol of its name,
+// even one that does not enter these bodies: an option such as `dims.n` would set both.
 static SymbolDims new_names(const Attrs& attrs, const SymbolDims& dims) {
   std::vector<std::string> own, taken;
   for (const Graph* body : bodies_of(attrs)) {
@@ -77,8 +77,8 @@ static SymbolDims new_names(const Attrs& attrs, const SymbolDims& dims) {
   return renamed;
 }
 
-// A body has its own declarations, so it declares the symbols that come into it. What it has declared of those that go
-// is asked of the graph around it.
+// A body has declarations of its own, so it declares the symbols that enter it. The ranges of the symbols that it loses
+// become conditions of the graph around it.
 static Result<Graph> body_with_dims(const Attrs& attrs, const Graph& body, SymbolDims dims, const SymbolDims& renamed,
                                     Graph& scope) {
   std::vector<std::string> own = own_symbols(attrs, body);
@@ -208,8 +208,9 @@ class Copying {
                    node.name);
   }
 
-  // Names go by position. So the node is added without any at first, which shows the sizes that it decides at the new
-  // dims; each gets the name that the node has given to the same axis.
+  // The attribute lists names by position, one for each size that the node decides; at the new dims these may be fewer.
+  // So the node is first added without names, to see which sizes it still decides. Each then gets the name that the
+  // original node gave to the same axis.
   Result<Attrs> with_own_names(const Node& node, Attrs attrs) {
     Graph::Mark mark = to_.mark();
     Value tried = RLX_TRY(add(node, std::move(attrs)));
@@ -232,7 +233,7 @@ class Copying {
     return made;
   }
 
-  // Notes sizes that the node has decided and that now are others.
+  // Notes the sizes that the original node decided and that now follow from the new dims.
   Status note_known(const Node& before, const Node& now) {
     Status status;
     visit_decided_axes(before, [&](uint32_t output, uint32_t axis, const std::string& symbol, bool) {

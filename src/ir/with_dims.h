@@ -19,7 +19,8 @@ Result<Graph> with_dims(const Graph& graph, const SymbolDims& dims, const Graph*
 Dim with_dims(const Dim& dim, const SymbolDims& dims);
 std::vector<Dim> with_dims(const std::vector<Dim>& list, const SymbolDims& dims);
 
-// Asks of the graph what was declared of a symbol for which the dim stands now: a guard, or RLX_E_SHAPE.
+// Requires that the dim lies in this range, which was declared for the symbol that it replaces. Where ranges do not
+// prove it, the graph gets a guard; RLX_E_SHAPE where they refute it.
 Status require_range(Graph& graph, const Dim& dim, Interval range, const std::string& where);
 
 }  // namespace rlx

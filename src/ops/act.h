@@ -19,7 +19,7 @@ std::string_view act_of(const Node& node);     // the activation that the node a
 // How a product ends, by the attributes of its op: `act`, with `slope` where that is leaky_relu; then at least `lo`, at
 // most `hi`, where they are given.
 Expr apply_ending(Expr x, const Attrs& attrs);
-NamedAttrs act_attrs_of(const Node& node);  // act, and a slope: what a product has that ends in the node; or nothing
+NamedAttrs act_attrs_of(const Node& node);  // `act` and `slope` of a product that ends with this node; empty: none can
 bool has_act(const Attrs& attrs);
 
 }  // namespace rlx

@@ -50,11 +50,25 @@ static Expr per_head(Expr x) {
 
 // ---- keys that a query attends to ----
 
+// j of keys, i of queries among them, n keys in all. An absent kv_len: all keys are there.
+struct Positions {
+  Expr i, j, n;
+};
+static Positions positions_of(Builder& b, const Attrs& attrs, const Dim& rows, const Dim& keys, Expr kv_len) {
+  Expr n = b.size(keys, DType::kI64);
+  if (kv_len)
+    n = reshape(minimum(maximum(cast(kv_len, DType::kI64), b.scalar(DType::kI64, 0)), n), {kv_len.dim(0), 1, 1, 1});
+  Expr j = iota(b, {1, 1, 1, keys}, 3, DType::kI64), i = iota(b, {1, 1, rows, 1}, 2, DType::kI64);
+  if (attrs.is("align", "lower_right")) i = i + (n - b.size(rows, DType::kI64));
+  return {i, j, n};
+}
+
 // semantics.md A3: j < n, the causal and window bounds, the mask. Absent if every key is allowed.
-static Expr allowed_keys(Builder& b, const Attrs& attrs, Expr i, Expr j, Expr n, Expr mask, bool bounded) {
+static Expr allowed_keys(Builder& b, const Attrs& attrs, const Positions& at, Expr mask, Expr kv_len) {
+  const auto& [i, j, n] = at;
   Expr allowed;
   auto also = [&](Expr condition) { allowed = allowed ? logical_and(allowed, condition) : condition; };
-  if (bounded) also(less(j, n));
+  if (kv_len) also(less(j, n));
   if (attrs.flag("causal")) also(less_equal(j, i));
   if (int64_t left = attrs.i64("window_left"); left >= 0) also(less_equal(i - b.scalar(DType::kI64, double(left)), j));
   if (int64_t right = attrs.i64("window_right"); right >= 0)
@@ -125,22 +139,16 @@ static std::optional<Scored> scored(const Inputs& in, const Attrs& attrs) {
   if (!shapes_agree(q, k, v, in)) return std::nullopt;
   k = repeat_heads(k, kv_heads, *group), v = repeat_heads(v, kv_heads, *group);
 
-  // Positions: j of keys, i of queries among them, n keys in all.
-  Expr n = b.size(keys, DType::kI64);
-  if (kv_len)
-    n = reshape(minimum(maximum(cast(kv_len, DType::kI64), b.scalar(DType::kI64, 0)), n), {kv_len.dim(0), 1, 1, 1});
-  Expr j = iota(b, {1, 1, 1, keys}, 3, DType::kI64), i = iota(b, {1, 1, rows, 1}, 2, DType::kI64);
-  if (attrs.is("align", "lower_right")) i = i + (n - b.size(rows, DType::kI64));
-
+  Positions at = positions_of(b, attrs, rows, keys, kv_len);
   Expr s = matmul(q, k, {.b = true});
   s = attrs.has("scale") ? s * attrs.f64("scale") : s / sqrt(b.size(q.dim(3), type));
   if (double cap = attrs.f64("softcap"); cap > 0) s = tanh(s / cap) * cap;
   Expr capped = s;
-  if (alibi) s = s - per_head(cast(alibi, type)) * cast(abs(i - j), type);
+  if (alibi) s = s - per_head(cast(alibi, type)) * cast(abs(at.i - at.j), type);
   if (bias) s = s + cast(bias, type);
-  Expr allowed = allowed_keys(b, attrs, i, j, n, mask, bool(kv_len));
+  Expr allowed = allowed_keys(b, attrs, at, mask, kv_len);
   if (allowed) s = where(allowed, s, scalar_like(s, -INFINITY));
-  return Scored{heads, q, k, v, kv_heads, *group, j, n, capped, s};
+  return Scored{heads, q, k, v, kv_heads, *group, at.j, at.n, capped, s};
 }
 
 // Keys beyond kv_len must not be read: they may be NaN.

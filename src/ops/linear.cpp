@@ -5,7 +5,7 @@
 
 namespace rlx {
 
-// In the words of this op: a product would name its own inputs.
+// Checks the inner sizes before the product does, so that the message names the inputs of this op.
 static bool require_inner(Expr x, const Dim& of_x, const Dim& of_w) {
   if (!of_x.is_literal() || !of_w.is_literal() || of_x == of_w) return true;
   x.builder().fail(Status(Code::kShape, format("the inner sizes of x and w: {} is not {}", of_w, of_x))

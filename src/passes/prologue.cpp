@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Cuts the pieces of the prologue out of a compiled graph. Residents that share computed values are computed
+// together, unless it costs little to compute the shared values once for each.
 #include "passes/prologue.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decides which base each computed value lies in: the slot of an output, the sized region, a room or the arena.
 #include "plan/buffers.h"
 
 namespace rlx {

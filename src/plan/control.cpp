@@ -34,8 +34,8 @@ BodySizes sizes_of(const Attrs& attrs, const Graph& body, const Plan& around, co
   std::unordered_set<std::string> own;
   for (std::string& symbol : own_symbols(attrs, body)) own.insert(std::move(symbol));
   BodySizes sizes;
-  // An upper size is that of the outermost symbol of its name. So one that the plan around has is handed on to a body
-  // as the size of that symbol, if the body has it, and to none inside that body.
+  // An upper size belongs to the outermost symbol of its name. If the plan around the body has that symbol, the body
+  // gets the size only if it shares the symbol; a symbol of its own with the same name does not get it.
   for (const auto& entry : upper)
     if (around.symbol(entry.first) == Plan::kNoSymbol) sizes.upper.push_back(entry);
   for (const auto& [name, range] : body.symbols()) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Guards and nodes go into batches by the time at which a run knows their sizes. The batches are taken in order of
+// time; each node is inferred on a graph that has the guards of its batch and of earlier ones.
 #include "plan/early_guards.h"
 
 #include <algorithm>

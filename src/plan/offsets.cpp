@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// First every buffer takes the lowest gap among the buffers that are alive together with it. Once that has compared
+// too many pairs, the rest is stacked on top. A segment tree over steps finds what is alive together.
 #include "plan/offsets.h"
 
 #include <algorithm>

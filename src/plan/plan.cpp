@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The order in which a plan is made: slots, buffers, steps, shared buffers, offsets, guards.
 #include "plan/plan.h"
 
 #include <algorithm>

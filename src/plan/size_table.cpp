@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Upper sizes of symbols and dims. Most of it is about sizes that a run finds: they are bounded by what decides
+// them, and are open if there is no useful bound.
 #include "plan/size_table.h"
 
 #include <algorithm>

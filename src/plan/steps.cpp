@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes a step from each node that is computed, adds copies for outputs that no step can write in place, cuts the
+// steps into segments, and places the buffers.
 #include "plan/steps.h"
 
 #include <algorithm>

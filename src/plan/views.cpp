@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which nodes are views: the layouts that are possible, and the choice among them by what readers accept.
 #include "plan/views.h"
 
 #include <functional>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Patterns, and the matcher: a search with backtracking. What remains to match is a list of goals. Every choice is
+// tried with all goals that follow it, and what was bound on the way is undone if they fail.
 #include "rewrite/pattern.h"
 
 #include <algorithm>

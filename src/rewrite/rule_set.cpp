@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a set knows of its rules, so that few are tried in vain: at which ops they start, how deep they look, and
+// which ops a graph must have.
 #include "rewrite/rule_set.h"
 
 #include <algorithm>

@@ -112,7 +112,9 @@ Expr composite(const Match& m, const Formula& formula) {
   return m.builder().ops(formula.row.op(), in, attrs)[0];
 }
 
-void add_derived(RuleSet& rules, bool of_one_op) {
+// A formula of one op is part of larger ones.
+enum class Formulas { kOfOneOp, kLarger };
+void add_derived(RuleSet& rules, Formulas which) {
   for (const OpInfo& row : op_table().rows()) {
     if (!row.is(kFormula)) continue;
     Formula formula{row, std::vector<Pattern>(row.signature.in.size()), std::vector<Pattern>(row.attrs.size())};
@@ -123,7 +125,8 @@ void add_derived(RuleSet& rules, bool of_one_op) {
       if (!graph.ok()) continue;  // tests/unit/rules/derived.cpp fails then
       Pattern pattern = PatternMaker(formula, *graph).whole();
       auto is_operand = [](const Pattern& part) { return part.get()->in.empty(); };
-      if (of_one_op != std::all_of(pattern.get()->in.begin(), pattern.get()->in.end(), is_operand)) continue;
+      bool is_one_op = std::all_of(pattern.get()->in.begin(), pattern.get()->in.end(), is_operand);
+      if (is_one_op != (which == Formulas::kOfOneOp)) continue;
       rules.add(close, std::string(row.name), pattern, [formula](const Match& m) { return composite(m, formula); });
     }
   }
@@ -132,11 +135,11 @@ void add_derived(RuleSet& rules, bool of_one_op) {
 }  // namespace
 
 void add_derived_rules(RuleSet& rules) {
-  add_derived(rules, false);
+  add_derived(rules, Formulas::kLarger);
 }
 
 void add_small_derived_rules(RuleSet& rules) {
-  add_derived(rules, true);
+  add_derived(rules, Formulas::kOfOneOp);
 }
 
 }  // namespace rlx

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Opens the backends, and makes memory from the host's allocator.
 #include "runtime/env.h"
 
 #include <cstring>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What an exec does before, between and after runs. Bindings and links are in exec_slots.cpp.
 #include "runtime/exec.h"
 
 #include <algorithm>
@@ -80,7 +81,7 @@ Result<Run*> Exec::sized_run() {
   return run;
 }
 
-// The results of runs that have ended. One that decides what is linked is waited for.
+// Takes in the results of the runs that have ended. Waits for a run that decides the dims of a linked output.
 Status Exec::catch_up() {
   while (!in_flight_.empty() && (in_flight_.front().decides_links || in_flight_.front().fence.is_done()))
     RLX_TRY(finish_first());

@@ -207,8 +207,8 @@ class Exec {
   std::vector<bool> wanted_;                  // by output
   std::vector<int64_t> requested_;            // by symbol: set by set_dim
   std::vector<std::shared_ptr<Room>> rooms_;  // by output: the memory of one without an upper size
-  // The same while the output is bound: the bound memory may be too small for what the run finds, and what the slot's
-  // own memory holds stays.
+  // Used instead while the output is bound: the bound memory may be too small for what the run finds, and the slot's
+  // own memory must keep its contents.
   std::vector<std::shared_ptr<Room>> staging_rooms_;
   std::shared_ptr<Buffer> arena_;
   std::shared_ptr<Run> last_;                // the run that was begun or sized last

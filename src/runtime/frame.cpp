@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The places of a plan's bases and the rooms that grow during a run; the walk over its segments; and how the frame
+// of a body takes over what has changed in the frame around it.
 #include "runtime/frame.h"
 
 #include <algorithm>

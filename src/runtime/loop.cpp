@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The trips of `if`, `while` and `scan`. A trip moves the slots of its body: carries alternate between two places,
+// slices and rows advance.
 #include "runtime/loop.h"
 
 namespace rlx {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A model's policy, params and devices, and how it runs: on the devices in order, by a plan or a special model.
+// Plans are in model_plans.cpp, reports in model_report.cpp.
 #include "runtime/model.h"
 
 #include <algorithm>
@@ -262,7 +264,7 @@ static bool tries_next(const Status& failure) {
   return code == Code::kUnsupported || code == Code::kUnavailable || code == Code::kNoMemory || code == Code::kUnknown;
 }
 
-// Of a size that is asked for.
+// Checks a size that the caller asks for.
 static Status check_wanted(const Graph& graph, std::string_view name, int64_t size) {
   if (!graph.has_symbol(name)) {
     std::vector<std::string_view> known;

@@ -58,7 +58,7 @@ static int64_t next_power_of_two(int64_t size) {
   return size <= 1 ? size : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size)));
 }
 
-// A larger arena is given back while all runs are far smaller.
+// A larger arena is released while all runs are far smaller.
 static constexpr int64_t kLargeArena = int64_t{16} << 20;
 
 static bool serves(const Program& plan, const PlanSymbol& symbol, int64_t size) {
@@ -108,7 +108,8 @@ Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes, co
   return upper;
 }
 
-// An upper size that the policy gives for this size is that of every plan.
+// Whether the plan serves these sizes. It also does if it is far larger, but the policy gives its upper size: another
+// plan would have the same one.
 static bool fits(const Program& plan, const Model::Sizes& sizes, const Policy& policy) {
   return std::all_of(sizes.begin(), sizes.end(), [&](const auto& pair) {
     const auto& [name, size] = pair;
@@ -125,12 +126,13 @@ void Model::log_hit(const Device& device) const {
                     [&] { return format("a plan for {} is there and fits", device.info().name); });
 }
 
-// Other sizes run now. A context is made again in less time than a run that needs a large arena.
+// Releases the contexts of a plan with a large arena, because runs have other sizes now. To make a context again takes
+// less time than a run of such a plan.
 void Model::retire_if_large(Program& plan) {
   if (plan.plan().arena_bytes > kLargeArena) plan.retire();
 }
 
-// A new plan needs them all, so it is an error to leave one out even where a plan is there.
+// A new plan needs all open sizes. So leaving one out is an error even where an existing plan would serve.
 Status Model::check_all_wanted(std::unordered_set<std::string_view> known, const UpperSizes& of_policy,
                                std::string_view advice) const {
   std::vector<DecidedSize> decided = decided_sizes(graph_);

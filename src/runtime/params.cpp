@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// How a param set follows from the one before it: the pieces that read a changed param are computed again, without a
+// lock, and the new set is published if nobody else has published meanwhile.
 #include "runtime/params.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Compiling, planning, and running with a context that is kept for the next call.
 #include "runtime/program.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The queue and its threads live in `Shared`, which outlives the queue's handle while anything refers to it. A
+// submission counts its open fences; whoever signals the last one puts it into the queue.
 #include "runtime/queue.h"
 
 #include <unistd.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The size table of an exec. New sizes are worked out beside the present ones and replace them only when everything
+// has been checked.
 #include "runtime/sizes.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Solves one dim for one symbol at a time: linear dims by division, monotone ones by bisection.
 #include "runtime/solve.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The choice between the general model and special ones, and the special ones made so far.
 #include "runtime/special.h"
 
 #include <algorithm>

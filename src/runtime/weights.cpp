@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tensors by name, and prepared forms by key. Forms are made without the lock, and tensors are released without it,
+// because either may call the host.
 #include "runtime/weights.h"
 
 #include <algorithm>

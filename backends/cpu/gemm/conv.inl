@@ -164,8 +164,8 @@ inline ConvPart conv_part(const ConvArgs& p, int64_t part) {
   part /= blocks.count;
   it.group = part % p.groups;
   it.item = part / p.groups;
-  it.filters = p.filters - it.first < blocks.size ? p.filters - it.first : blocks.size;
-  it.columns = p.places() - it.place < kConvWidth ? p.places() - it.place : kConvWidth;
+  it.filters = min(p.filters - it.first, blocks.size);
+  it.columns = min(p.places() - it.place, kConvWidth);
   return it;
 }
 
@@ -179,7 +179,7 @@ inline void list_taps(const ConvArgs& p, const Place3 (&places)[kConvWidth], int
   int64_t taps = p.taps(), row = p.axes[2].taps, at = tap % row;
   if (taps > kListedTaps) {
     listed.first = tap;
-    listed.count = row - at < kListedTaps ? row - at : kListedTaps;
+    listed.count = min(row - at, kListedTaps);
     return find_runs(p, places, columns, tap / row, at, at + listed.count, listed.runs);
   }
   listed.first = 0;
@@ -195,7 +195,7 @@ inline void gather_panel(const ConvArgs& p, const Place3 (&places)[kConvWidth], 
   int64_t step = p.axes[2].lhs_dilation > 1 ? 1 : p.axes[2].stride;
   for (int64_t t = 0, now; t < count; t += now, panel += now * kConvWidth) {
     if (tap < listed.first || tap >= listed.first + listed.count) list_taps(p, places, columns, tap, listed);
-    int64_t at = tap - listed.first, left = listed.count - at < count - t ? listed.count - at : count - t;
+    int64_t at = tap - listed.first, left = min(listed.count - at, count - t);
     const TapRuns* taps_here = listed.runs + at;
     now = left >= kLanes && are_adjacent(taps_here, step, columns) ? kLanes : 1;
     if (now > 1)
@@ -224,11 +224,11 @@ inline void conv_block(const ConvArgs& p, const ConvPart& part) {
   int64_t height = p.is_packed && part.filters > kFilterPanel ? kFilterPanel : part.filters;
   int64_t k = 0;
   do {
-    int64_t count = terms - k < kConvTerms ? terms - k : kConvTerms;
+    int64_t count = min(terms - k, kConvTerms);
     if (count > 0) gather_panel(p, places, part.columns, x, k, count, listed, panel);
     for (int64_t c = 0; c < part.columns; c += 2 * kLanes) {
       for (int64_t first = 0; first < part.filters; first += height) {
-        int64_t rows = part.filters - first < height ? part.filters - first : height;
+        int64_t rows = min(part.filters - first, height);
         for_each_tile(rows, 2, [&](int64_t r, int64_t, TileFn fn) {
           fn({w + first * terms + r * w_row + k * w_col, w_row, w_col, panel + c, kConvWidth, count,
               sums + (first + r) * kTileStride + c, kTileStride, panel},
@@ -293,7 +293,7 @@ inline void direct_filter(const ConvArgs& p, int64_t index) {
   int64_t rows = p.axes[0].out * p.axes[1].out;
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t first = 0; first < last.out; first += kDirectWidth) {
-      int64_t columns = last.out - first < kDirectWidth ? last.out - first : kDirectWidth;
+      int64_t columns = min(last.out - first, kDirectWidth);
       Place3 place = {{row / p.axes[1].out, row % p.axes[1].out, first}};
       direct_row(p, x, p.w + filter * p.terms(), place, columns, sums);
       for (int64_t c = 0; c < columns; c += kTileStride) {
@@ -301,7 +301,7 @@ inline void direct_filter(const ConvArgs& p, int64_t index) {
         e.residual_row = p.places();
         Corner to = corner(e, index, row * last.out + first + c, p.y, p.places());
         to.row_bias = e.row_bias ? e.row_bias + filter : nullptr;
-        finish(e, sums + c, 1, columns - c < kTileStride ? columns - c : kTileStride, to);
+        finish(e, sums + c, 1, min(columns - c, kTileStride), to);
       }
     }
   }

@@ -111,7 +111,7 @@ void depthwise_plane(const ConvArgs& p, int64_t plane) {
       int64_t at = first * Stride + i - y.lo;
       rows[i] = at >= 0 && at < y.size ? from + at * x.size : kZeroRow;
     }
-    int64_t to = plane * p.places() + first * x.out, left = y.out - first < Rows ? y.out - first : Rows, c = 0;
+    int64_t to = plane * p.places() + first * x.out, left = min(y.out - first, Rows), c = 0;
     BandReads reads{rows, x.size, 0, p.w + group * p.taps() * w_tap, w_tap, x.taps};
     BandWrites writes{p.y + to, is_bounded ? nullptr : sums, x.out, pitch, left, x.out, bias, end.lo, end.hi};
     for (; c + (Vecs - 1) * kLanes < x.out; c += Vecs * kLanes)

@@ -26,16 +26,16 @@ struct LaneCut {
 inline int64_t lane_copy_size(const ConvArgs& p, int64_t rows, int64_t columns) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   int64_t spanned = (rows - 1) * y.stride + y.reach() / y.lhs_dilation + 1;
-  int64_t lines = rows * y.taps < spanned ? rows * y.taps : spanned;
+  int64_t lines = min(rows * y.taps, spanned);
   int64_t width = columns + x.reach() / (x.stride * x.lhs_dilation) + 1;
-  return lines * width * (x.taps < x.stride ? x.taps : x.stride);
+  return lines * width * min(x.taps, x.stride);
 }
 inline LaneCut cut_lanes(const ConvArgs& p) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   LaneCut cut;
   cut.filter_blocks = ceil_div(p.filters, kLaneFilters);
-  cut.y_residues = y.lhs_dilation < y.out ? y.lhs_dilation : y.out;
-  cut.x_residues = x.lhs_dilation < x.out ? x.lhs_dilation : x.out;
+  cut.y_residues = min(y.lhs_dilation, y.out);
+  cut.x_residues = min(x.lhs_dilation, x.out);
   cut.joined = cut.x_residues > 1 && cut.x_residues <= kMaxJoined ? cut.x_residues : 1;
   cut.x_residues /= cut.joined;
   int64_t height = ceil_div(y.out, y.lhs_dilation), width = ceil_div(x.out, x.lhs_dilation);
@@ -66,7 +66,7 @@ struct LaneAxis {
 inline void find_lane_axis(const ConvAxis& axis, int64_t residue, int64_t begin, int64_t most, LaneAxis& it) {
   it.first = residue + begin * axis.lhs_dilation;
   int64_t left = it.first < axis.out ? ceil_div(axis.out - it.first, axis.lhs_dilation) : 0;
-  it.count = left < most ? left : most;
+  it.count = min(left, most);
   it.taps = 0;
   for (int64_t tap = 0; tap < axis.taps; ++tap) {
     int64_t at = it.first * axis.stride + tap * axis.dilation - axis.lo;
@@ -102,7 +102,7 @@ inline void find_lane_part(const ConvArgs& p, const LaneCut& cut, int64_t part, 
   find_lane_axis(p.axes[0], take(p.axes[0].out), 0, 1, it.z);
   it.item = part;
   it.filter = block * kLaneFilters;
-  it.filters = p.filters - it.filter < kLaneFilters ? p.filters - it.filter : kLaneFilters;
+  it.filters = min(p.filters - it.filter, kLaneFilters);
   find_lane_axis(p.axes[1], y_residue, rows * cut.rows, cut.rows, it.y);
 }
 
@@ -332,7 +332,7 @@ inline void finish_lanes(const ConvArgs& p, const LanePart& part, const float* s
   for (int64_t line = 0; line < lines; ++line, sums += length * kLaneFilters) {
     int64_t at = (part.z.first * y.out + part.y.first + line * y.lhs_dilation) * x.out + part.x.first;
     for (int64_t c = 0; c < length; c += kTileStride) {
-      int64_t columns = length - c < kTileStride ? length - c : kTileStride;
+      int64_t columns = min(length - c, kTileStride);
       turn_sums(sums + c * kLaneFilters, part.filters, columns, tile);
       finish(e, tile, part.filters, columns, lane_corner(p, e, part, 0, at + c));
     }
@@ -348,7 +348,7 @@ inline void finish_apart(const ConvArgs& p, const LanePart& part, const float* s
   for (int64_t line = 0; line < part.y.count; ++line, sums += part.x.count * kLaneFilters) {
     int64_t at = (part.z.first * y.out + part.y.first + line * y.lhs_dilation) * x.out + part.x.first;
     for (int64_t c = 0; c < part.x.count; c += kTileStride) {
-      int64_t columns = part.x.count - c < kTileStride ? part.x.count - c : kTileStride;
+      int64_t columns = min(part.x.count - c, kTileStride);
       turn_sums(sums + c * kLaneFilters, part.filters, columns, tile);
       for (int64_t f = 0; f < part.filters; ++f) {
         Corner to = lane_corner(p, e, part, f, at + c * x.lhs_dilation), one = to;
@@ -426,11 +426,11 @@ inline void finish_joined(const ConvArgs& p, const LanePart& part, const JoinedS
     int64_t at = (part.z.first * y.out + part.y.first + line * y.lhs_dilation) * x.out + part.column * x.lhs_dilation;
     for (int64_t first = 0; first < length; first += step) {
       for (int64_t f = 0; f < part.filters; f += kLanes) {
-        int64_t filters = part.filters - f < kLanes ? part.filters - f : kLanes;
+        int64_t filters = min(part.filters - f, kLanes);
         join_sums(all, line, first / all.residues, f, rows);
         for (int64_t c = 0; c < step && first + c < length; c += kTileStride) {
-          int64_t left = step - c < length - first - c ? step - c : length - first - c;
-          int64_t columns = left < kTileStride ? left : kTileStride;
+          int64_t left = min(step - c, length - first - c);
+          int64_t columns = min(left, kTileStride);
           for (int64_t i = 0; i < filters; ++i) {
             for (int64_t k = 0; k < columns; k += kLanes)
               store(tile + i * kTileStride + k, load(rows + i * kMaxJoined * kLanes + c + k));
@@ -500,11 +500,11 @@ inline void lane_sums(const ConvArgs& p, const LanePart& part, const LaneSource&
     for (int64_t i = 0; i < places * kLaneFilters; i += kLanes) store(sums + i, Vec{});
     return add_skipped_taps(p, part, w, sums);
   }
-  list_terms(p, part, source, block < p.channels ? block : p.channels, terms);
+  list_terms(p, part, source, min(block, p.channels), terms);
   int64_t slice = p.axes[1].size * p.axes[2].size, slice_taps = p.axes[1].taps * p.axes[2].taps;
   for (int64_t k = 0; k < part.z.taps; ++k) {
     for (int64_t channel = 0; channel < p.channels; channel += block) {
-      int64_t channels = p.channels - channel < block ? p.channels - channel : block;
+      int64_t channels = min(p.channels - channel, block);
       const float* from = x + channel * plane + part.z.base[k] * slice;
       if (source.copies) {
         for (int64_t c = 0; c < channels; ++c)
@@ -524,7 +524,7 @@ inline void lane_part(const ConvArgs& p, const LaneCut& cut, LanePart& part) {
   JoinedSums all{sums, cut.joined, cut.rows * cut.columns, {}};
   for (int64_t j = 0; j < cut.joined; ++j) {
     find_lane_axis(p.axes[2], part.residue + j, part.column, cut.columns, part.x);
-    all.counts[j] = part.x.count > 0 ? part.x.count : 0;
+    all.counts[j] = max(part.x.count, 0);
     if (all.counts[j] == 0) continue;
     if (part.y.taps && part.x.taps) find_source(p, part, source);
     lane_sums(p, part, source, sums + j * all.apart * kLaneFilters);

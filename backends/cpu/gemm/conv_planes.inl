@@ -115,14 +115,14 @@ inline void pick_taps(const ConvArgs& p, const ResidueAxis& y, const ResidueAxis
 
 // How many channels are summed at once: as many as the copy and the list of taps have room for.
 inline int64_t channels_at_once(const ConvArgs& p, int64_t taps, int64_t copied) {
-  int64_t most = kPlaneTerms / (taps > 0 ? taps : 1), room = kPlaneCopy / copied;
+  int64_t most = kPlaneTerms / max(taps, 1), room = kPlaneCopy / copied;
   if (room < most) most = room;
-  return most < 1 ? 1 : most < p.channels ? most : p.channels;
+  return most < 1 ? 1 : min(most, p.channels);
 }
 
 inline void sum_terms_of_planes(int64_t filters, PlaneSpan span, int64_t length, bool add) {
   for (int64_t left = span.count; left > 0 || !add; left -= kPlaneTerms, add = true) {
-    span.count = left < kPlaneTerms ? left : kPlaneTerms;
+    span.count = min(left, kPlaneTerms);
     sum_planes(filters, span, length, add);
     span.taps += span.count, span.w += span.count * span.w_tap;
   }
@@ -161,7 +161,7 @@ inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part,
       for (int64_t i = 0; i < kPlaneSums; i += kLanes) store(sums + i, Vec{});
     }
     for (int64_t c = 0; c < p.channels; c += at_once) {
-      int64_t channels = p.channels - c < at_once ? p.channels - c : at_once, terms = channels * count;
+      int64_t channels = min(p.channels - c, at_once), terms = channels * count;
       const float* weights = w + f * w_filter + c * p.taps() * w_tap;
       for (int64_t i = 0; i < channels && (p.channels > at_once || f == 0); ++i) {
         int64_t plane = ((item * p.groups + group) * p.channels + c + i) * p.plane();
@@ -196,7 +196,7 @@ inline bool are_small(const ConvArgs& p) {
 // The weights of `count` planes from `group` on, plane i in lane i of each tap; further lanes repeat the last plane.
 inline void turn_weights(const ConvArgs& p, int64_t group, int64_t count, float* to) {
   int64_t taps = p.taps();
-  auto plane = [&](int64_t i) { return group + (i < count ? i : count - 1); };
+  auto plane = [&](int64_t i) { return group + min(i, count - 1); };
   if (p.is_packed) {
     for (int64_t i = 0; i < kLanes; ++i) {
       for (int64_t tap = 0; tap < taps; ++tap) to[tap * kLanes + i] = p.w[(plane(i) * taps + tap) * kFilterPanel];
@@ -215,10 +215,10 @@ inline void small_run(const ConvArgs& p, int64_t begin, int64_t end) {
   SmallPlanes planes(p.axes[1], p.axes[2], 0);
   SmallSums sums;
   const Epilogue& e = p.epilogue;
-  int64_t last = end * kLanes < p.items * p.groups ? end * kLanes : p.items * p.groups;
+  int64_t last = min(end * kLanes, p.items * p.groups);
   for (int64_t first = begin * kLanes, count; first < last; first += count) {
     int64_t group = first % p.groups;
-    count = p.groups - group < last - first ? p.groups - group : last - first;
+    count = min(p.groups - group, last - first);
     if (count > kLanes) count = kLanes;
     planes.read(count, [&](int64_t i) { return FloatRow{p.x + (first + i) * p.plane()}; });
     turn_weights(p, group, count, sums.w);

@@ -30,7 +30,7 @@ struct PointStrip {
 inline PointStrip point_strip(const ConvArgs& p, int64_t strip) {
   int64_t vectors = ceil_div(p.places(), kLanes), strips = point_strips(p);
   int64_t first = vectors * strip / strips * kLanes, end = vectors * (strip + 1) / strips * kLanes;
-  return {first, (end < p.places() ? end : p.places()) - first};
+  return {first, min(end, p.places()) - first};
 }
 
 // Whether windows read every element of x.
@@ -89,8 +89,7 @@ inline void point_part(const ConvArgs& p, int64_t part) {
   bool is_direct = ends_in_tile(e) && strip.columns % kLanes == 0;
   const float* w = p.w + group * filter_panels(p.filters) * p.channels * kFilterPanel;
   for (int64_t first = 0; first < p.filters; first += kFilterPanel, w += p.channels * kFilterPanel) {
-    int64_t filter = group * p.filters + first,
-            rows = p.filters - first < kFilterPanel ? p.filters - first : kFilterPanel;
+    int64_t filter = group * p.filters + first, rows = min(p.filters - first, kFilterPanel);
     Corner to = corner(e, item * p.groups * p.filters + filter, strip.first, p.y, places);
     to.row_bias = e.row_bias ? e.row_bias + filter : nullptr;
     TileEnd end = tile_end(e, to.row_bias);

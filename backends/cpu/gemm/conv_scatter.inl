@@ -22,8 +22,8 @@ inline ScatterCut cut_scatter(const ConvArgs& p) {
   for (int i = cut.axis + 1; i < kConvAxes; ++i)
     cut.elements *= p.axes[i].size, cut.places *= p.axes[i].out, cut.taps *= p.axes[i].taps;
   const ConvAxis& axis = p.axes[cut.axis];
-  int64_t size = ceil_div(kPlaces, cut.places > 0 ? cut.places : 1);
-  int64_t least = axis.lhs_dilation * ceil_div(kScatterElements, cut.elements > 0 ? cut.elements : 1);
+  int64_t size = ceil_div(kPlaces, max(cut.places, 1));
+  int64_t least = axis.lhs_dilation * ceil_div(kScatterElements, max(cut.elements, 1));
   if (size < least) size = least;
   cut.slabs = size < axis.out ? axis.out / size : 1;
   cut.size = ceil_div(axis.out, cut.slabs);
@@ -51,11 +51,11 @@ inline void find_scatter_part(const ConvArgs& p, const ScatterCut& cut, int64_t 
   int64_t block = index / cut.slabs % cut.filter_blocks, group = index / cut.slabs / cut.filter_blocks;
   int64_t filter = block * cut.filters;  // of the group
   part.row = group * p.filters + filter;
-  part.filters = p.filters - filter < cut.filters ? p.filters - filter : cut.filters;
+  part.filters = min(p.filters - filter, cut.filters);
   for (int i = 0; i < kConvAxes; ++i) part.begin[i] = 0, part.end[i] = p.axes[i].out;
   int64_t first = index % cut.slabs * cut.size, end = first + cut.size, out = p.axes[cut.axis].out;
-  part.begin[cut.axis] = first < out ? first : out;
-  part.end[cut.axis] = end < out ? end : out;
+  part.begin[cut.axis] = min(first, out);
+  part.end[cut.axis] = min(end, out);
   part.first_place = part.begin[cut.axis] * cut.places, part.end_place = part.end[cut.axis] * cut.places;
   part.x = p.x + group * p.channels * p.plane();
   part.w = p.w + part.row % (p.groups * p.filters) * p.terms();
@@ -118,7 +118,7 @@ inline void multiply_taps(const ConvArgs& p, const ScatterPart& part, const TapB
   int64_t plane = p.plane(), columns = taps.filters * taps.count, k = 0;
   int vecs = static_cast<int>(ceil_div(columns, kLanes));
   do {
-    int64_t count = p.channels - k < kScatterTerms ? p.channels - k : kScatterTerms;
+    int64_t count = min(p.channels - k, kScatterTerms);
     copy_weights(p, part, taps, k, count, panel);
     const float* x = part.x + k * plane + first;
     for_each_tile(elements, vecs, [&](int64_t r, int64_t, TileFn fn) {
@@ -140,11 +140,11 @@ inline void multiply_rows(const ConvArgs& p, const ScatterPart& part, const TapB
   alignas(64) float panel[kScatterTerms * kScatterTaps], copy[kScatterTerms * kWidth];
   int64_t plane = p.plane(), columns = taps.filters * taps.count, k = 0;
   do {
-    int64_t count = p.channels - k < kScatterTerms ? p.channels - k : kScatterTerms;
+    int64_t count = min(p.channels - k, kScatterTerms);
     copy_weights(p, part, taps, k, count, panel);
     for (int64_t i = 0; i < elements; i += kWidth) {
       const float* x = part.x + k * plane + first + i;
-      int64_t left = elements - i < kWidth ? elements - i : kWidth, rest = plane - first - i, x_row = plane;
+      int64_t left = min(elements - i, kWidth), rest = plane - first - i, x_row = plane;
       int vecs = static_cast<int>(ceil_div(left, kLanes));
       if (rest < vecs * kLanes) {
         for (int64_t c = 0; c < count; ++c) {
@@ -174,7 +174,7 @@ inline int64_t find_tap_rows(const ConvArgs& p, const TapBlock& taps, TapRow* ro
   for (int64_t f = 0; f < taps.filters; ++f) {
     for (int64_t tap = taps.first, count; tap < end; tap += count) {
       int64_t line = tap / x.taps, first = tap % x.taps;
-      count = x.taps - first < end - tap ? x.taps - first : end - tap;
+      count = min(x.taps - first, end - tap);
       TapRow& row = rows[found++];
       row.at[0] = z.lo - line / y.taps * z.dilation, row.at[1] = y.lo - line % y.taps * y.dilation;
       row.at[2] = x.lo - (first + count - 1) * x.dilation;
@@ -192,7 +192,7 @@ inline void add_taps(const float* from, int64_t count, int64_t at, int64_t step,
     }
     return;
   }
-  int64_t i = at < 0 ? -at : 0;
+  int64_t i = max(-at, 0);
   if (count > end - at) count = end - at;
   for (; i + kLanes <= count; i += kLanes) store(to + at + i, load(to + at + i) + load(from + i));
   if (i < count) store_some(to + at + i, load_some(to + at + i, count - i) + load_some(from + i, count - i), count - i);
@@ -229,16 +229,15 @@ inline void add_some(Vec v, int64_t n, int64_t at, int64_t end, float* to) {
 
 // Adds what a row of elements gives through one tap, or through two at every second place each.
 inline void add_row(const float* from, int64_t count, int64_t at, int64_t end, float* to) {
-  for (int64_t i = 0; i < count; i += kLanes)
-    add_some(load(from + i), count - i < kLanes ? count - i : kLanes, at + i, end, to);
+  for (int64_t i = 0; i < count; i += kLanes) add_some(load(from + i), min(count - i, kLanes), at + i, end, to);
 }
 inline void add_two_rows(const float* even, const float* odd, int64_t count, int64_t at, int64_t end, float* to) {
   constexpr auto kAll = std::make_integer_sequence<int, kLanes>();
   for (int64_t i = 0; i < count; i += kLanes) {
     Vec a = load(even + i), b = odd ? load(odd + i) : Vec{};
     int64_t n = 2 * (count - i), here = at + 2 * i;
-    add_some(interleave_low(a, b, kAll), n < kLanes ? n : kLanes, here, end, to);
-    if (n > kLanes) add_some(interleave_high(a, b, kAll), n < 2 * kLanes ? n - kLanes : kLanes, here + kLanes, end, to);
+    add_some(interleave_low(a, b, kAll), min(n, kLanes), here, end, to);
+    if (n > kLanes) add_some(interleave_high(a, b, kAll), min(n - kLanes, kLanes), here + kLanes, end, to);
   }
 }
 
@@ -249,7 +248,7 @@ inline void scatter_rows(const ConvArgs& p, const ScatterPart& part, const TapRo
   int64_t begin = part.begin[2], end = part.end[2] - begin;
   for (int64_t i = 0, count; i < elements; i += count) {
     int64_t at_x = (first + i) % x.size, line = (first + i) / x.size, left = x.size - at_x;
-    count = elements - i < left ? elements - i : left;
+    count = min(elements - i, left);
     for (const TapRow* row = rows; row < rows + row_count; ++row) {
       int64_t to_z = line / y.size * z.lhs_dilation + row->at[0], to_y = line % y.size * y.lhs_dilation + row->at[1];
       if (to_z < part.begin[0] || to_z >= part.end[0] || to_y < part.begin[1] || to_y >= part.end[1]) continue;
@@ -302,7 +301,7 @@ inline void end_plane(const ConvArgs& p, const ScatterPart& part, int64_t row, f
   if (is_plain(e)) return;
   e.residual_row = p.places();
   for (int64_t at = part.first_place; at < part.end_place; at += kTileStride) {
-    int64_t columns = part.end_place - at < kTileStride ? part.end_place - at : kTileStride;
+    int64_t columns = min(part.end_place - at, kTileStride);
     for (int64_t c = 0; c < columns; c += kLanes) store(tile + c, load_some(y + at + c, columns - c));
     Corner to = corner(e, row, at, p.y, p.places());
     to.row_bias = e.row_bias ? e.row_bias + row % (p.groups * p.filters) : nullptr;
@@ -319,11 +318,11 @@ inline void scatter_part(const ConvArgs& p, const ScatterPart& part) {
     for (int64_t i = part.first_place; i < part.end_place; ++i) y[i] = 0;
   }
   for (int64_t tap = 0, all = p.taps(); tap < all; tap += kScatterTaps) {
-    TapBlock taps = {tap, all - tap < kScatterTaps ? all - tap : kScatterTaps, part.filters};
+    TapBlock taps = {tap, min(all - tap, kScatterTaps), part.filters};
     int64_t row_count = find_tap_rows(p, taps, rows);
     ElementRange range = elements_of(p, part, taps);
     for (int64_t first = range.first; first < range.end; first += kScatterElements) {
-      int64_t elements = range.end - first < kScatterElements ? range.end - first : kScatterElements;
+      int64_t elements = min(range.end - first, kScatterElements);
       (by_rows ? multiply_rows : multiply_taps)(p, part, taps, first, elements, sums);
       (by_rows ? scatter_rows : scatter_block)(p, part, rows, row_count, first, elements, sums);
     }

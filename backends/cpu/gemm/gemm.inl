@@ -20,8 +20,8 @@ constexpr int64_t strip_of(int64_t width) {
 struct Blocks {
   int64_t count, size;
 };
-// A product of few terms waits for memory, which is fetched ahead from few pages at a time: the rows of y that a block
-// writes, panel by panel, lie in few.
+// A product of few terms waits for memory, and the processor fetches ahead from few pages at a time. So the rows of y
+// that a block writes, panel by panel, lie in few pages.
 inline constexpr int64_t kFewTerms = 64, kFewPages = 32, kLeastRows = 16;
 inline int64_t most_rows(int64_t n, int64_t k) {  // whole tiles, or the last block might be empty
   constexpr int64_t kElements = kFewPages * 4096 / sizeof(float);
@@ -80,8 +80,8 @@ inline void pack_run(const PackArgs& p, int64_t begin, int64_t end) {
     }
     for (int i = 0; i < p.piece_count; ++i) {
       const PackPiece& piece = p.pieces[i];
-      int64_t from = lo > first_of_piece ? lo - first_of_piece : 0;
-      int64_t until = hi - first_of_piece < piece.n ? hi - first_of_piece : piece.n;
+      int64_t from = max(lo - first_of_piece, 0);
+      int64_t until = min(hi - first_of_piece, piece.n);
       if (from < until) pack_columns(piece, p.k, from, until, to + first_of_piece + from - lo, width);
       first_of_piece += piece.n;
     }
@@ -107,7 +107,7 @@ template <int Rows>
 inline void dot_rows(const float* a, int64_t a_row, const float* b, int64_t k, float* sums, int64_t sums_row) {
   double totals[Rows] = {};
   for (int64_t block = 0; block < k; block += kFold * kLanes) {
-    int64_t end = k - block < kFold * kLanes ? k : block + kFold * kLanes, t = block;
+    int64_t end = min(k, block + kFold * kLanes), t = block;
     Vec acc[2][Rows] = {};
     for (; t + 2 * kLanes <= end; t += 2 * kLanes) {
       RLX_UNROLL for (int chain = 0; chain < 2; ++chain) {
@@ -238,7 +238,7 @@ inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64
   int64_t width = panel_width(p.n), strip = strip_of(width);
   int vecs = vecs_for(width);
   for (int64_t c = 0; c < width && column + c < p.n; c += strip) {
-    int64_t columns = p.n - column - c < strip ? p.n - column - c : strip;
+    int64_t columns = min(p.n - column - c, strip);
     const float* b = panel.data + c * panel.terms;
     auto product = [&](int64_t r, TileFn fn, float* sums, int64_t sums_row) {
       const float* ahead = panel.next ? panel.next + r * (p.k * width / rows) : panel.data;
@@ -252,7 +252,7 @@ inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64
     auto run = [&](auto&& tile) {
       if (p.m <= kGemvRows) return tile(0, rows, vecs == 2 ? gemv_fn<2>(rows) : gemv_fn<kMaxVecs>(rows));
       int64_t used = ceil_div(columns, kLanes);  // the last strip may have fewer columns
-      for_each_tile(rows, used < vecs ? static_cast<int>(used) : vecs, tile);
+      for_each_tile(rows, static_cast<int>(min(used, vecs)), tile);
     };
     bool is_whole = columns == strip || (p.m > kGemvRows && columns % kLanes == 0);
     if (is_whole && is_plain(p.epilogue))
@@ -280,7 +280,7 @@ inline void product_run(const ProductArgs& p, int64_t begin, int64_t end) {
   for (int64_t part = begin; part < end; ++part, ++panel) {
     if (panel == panels) block++, panel = 0;
     int64_t row = block * blocks.size;
-    int64_t rows = p.m - row < blocks.size ? p.m - row : blocks.size;
+    int64_t rows = min(p.m - row, blocks.size);
     const float* here = p.packed + panel * width * p.k;
     bool more = part + 1 < end && panel + 1 < panels;
     product_panel(p, row, rows, panel * width, {here, p.k, more ? here + width * p.k : nullptr});
@@ -299,11 +299,11 @@ inline void product_pieces_run(const CutProduct<ProductArgs>& p, int64_t begin, 
     int64_t from = piece * p.pieces.size;
     ProductArgs here = p.whole;
     here.a += from;
-    here.k = here.k - from < p.pieces.size ? here.k - from : p.pieces.size;
+    here.k = min(here.k - from, p.pieces.size);
     here.y = p.partial + piece * here.m * here.n;
     here.y_row = here.n;
     here.epilogue = {};
-    int64_t rows = here.m - row < blocks.size ? here.m - row : blocks.size;
+    int64_t rows = min(here.m - row, blocks.size);
     const float* data = p.whole.packed + panel * p.whole.k * width + from * strip_of(width);
     product_panel(here, row, rows, panel * width, {data, p.whole.k, nullptr});
   }
@@ -336,8 +336,7 @@ inline void join_run(const CutProduct<Args>& p, int64_t begin, int64_t end) {
   int64_t m = p.whole.m, n = p.whole.n, across = ceil_div(n, kTileStride);
   for (int64_t part = begin; part < end; ++part) {
     int64_t row = part / across * kJoinRows, column = part % across * kTileStride;
-    int64_t rows = m - row < kJoinRows ? m - row : kJoinRows,
-            columns = n - column < kTileStride ? n - column : kTileStride;
+    int64_t rows = min(m - row, kJoinRows), columns = min(n - column, kTileStride);
     sum_pieces(p.partial + row * n + column, n, m * n, p.pieces.count, rows, columns, sums);
     finish(p.whole.epilogue, sums, rows, columns, corner(p.whole.epilogue, row, column, p.whole.y, p.whole.y_row));
   }
@@ -373,9 +372,9 @@ inline int64_t matmul_parts(const MatmulArgs& p) {
 // Copies terms [0, terms) of a panel whose columns have adjacent terms, in squares of kLanes columns by kLanes terms.
 inline void transpose_panel(const float* b, int64_t b_col, int64_t terms, int64_t columns, float* to) {
   for (int64_t c = 0; c < columns; c += kLanes) {
-    int64_t wide = columns - c < kLanes ? columns - c : kLanes;
+    int64_t wide = min(columns - c, kLanes);
     for (int64_t t = 0; t < terms; t += kLanes) {
-      int64_t high = terms - t < kLanes ? terms - t : kLanes;
+      int64_t high = min(terms - t, kLanes);
       Vec square[kLanes] = {};
       for (int64_t i = 0; i < wide; ++i) square[i] = load_some(b + (c + i) * b_col + t, high);
       transpose(square);
@@ -434,7 +433,7 @@ template <int Vecs>
 inline void row_columns(const MatmulArgs& p, const float* a, const float* b, int64_t columns, float* sums) {
   Vec totals[Vecs] = {};
   for (int64_t k = 0; k < p.k; k += kFold) {
-    int64_t end = p.k - k < kFold ? p.k : k + kFold;
+    int64_t end = min(p.k, k + kFold);
     Vec acc[Vecs] = {};
     for (int64_t t = k; t < end; ++t) {
       Vec left = splat(a[t * p.a_col]);
@@ -468,7 +467,7 @@ inline void matmul_block(const MatmulArgs& p, const MatmulBlock& block) {
   float* out = to_y ? block.to.y : sums;
   int64_t k = 0, out_row = to_y ? block.to.y_row : kTileStride;
   do {
-    int64_t terms = p.k - k < kMatmulTerms ? p.k - k : kMatmulTerms;
+    int64_t terms = min(p.k - k, kMatmulTerms);
     const float* b = block.b + k * p.b_row;
     if (!in_place) copy_panel(b, p.b_row, p.b_col, terms, block.columns, panel);
     int64_t b_row = in_place ? p.b_row : kMatmulWidth;
@@ -492,8 +491,8 @@ inline void matmul_run(const MatmulArgs& p, int64_t begin, int64_t end) {
     BatchOffsets at = batch_offsets(p, part / panels / blocks.count);
     Epilogue e = p.epilogue;
     if (e.residual) e.residual += at.y;
-    int64_t rows = p.m - row < blocks.size ? p.m - row : blocks.size;
-    int64_t columns = p.n - column < width ? p.n - column : width;
+    int64_t rows = min(p.m - row, blocks.size);
+    int64_t columns = min(p.n - column, width);
     matmul_block(p, {p.a + at.a + row * p.a_row, p.b + at.b + column * p.b_col,
                      corner(e, row, column, p.y + at.y, p.y_row), rows, columns});
   }
@@ -510,10 +509,10 @@ inline void matmul_pieces_run(const CutProduct<MatmulArgs>& p, int64_t begin, in
     int64_t piece = part / each, column = part % each / blocks.count * width, row = part % blocks.count * blocks.size;
     int64_t from = piece * p.pieces.size;
     MatmulArgs here = p.whole;
-    here.k = here.k - from < p.pieces.size ? here.k - from : p.pieces.size;
+    here.k = min(here.k - from, p.pieces.size);
     here.epilogue = {};
-    int64_t rows = here.m - row < blocks.size ? here.m - row : blocks.size;
-    int64_t columns = here.n - column < width ? here.n - column : width;
+    int64_t rows = min(here.m - row, blocks.size);
+    int64_t columns = min(here.n - column, width);
     matmul_block(here,
                  {here.a + row * here.a_row + from * here.a_col, here.b + column * here.b_col + from * here.b_row,
                   corner(here.epilogue, row, column, p.partial + piece * here.m * here.n, here.n), rows, columns});

@@ -2,6 +2,7 @@
 // The products of 8-bit numbers for every instruction set, and the table that chooses among them.
 #include "backends/cpu/gemm/int8.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -21,7 +22,7 @@ static void pack_int8_run(const Int8PackArgs& p, int64_t begin, int64_t end) {
     std::memset(packed, 0, static_cast<size_t>(int8_panel_bytes(p.k)));
     int32_t sums[kInt8Width] = {};
     int64_t first = part * kInt8Width;
-    int64_t columns = p.n - first < kInt8Width ? p.n - first : kInt8Width;
+    int64_t columns = std::min(p.n - first, kInt8Width);
     auto* fours = reinterpret_cast<int8_t*>(packed) + 4 * kInt8Width;
     for (int64_t t = 0; t < p.k; t++)
       for (int64_t c = 0; c < columns; c++) {

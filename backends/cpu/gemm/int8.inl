@@ -63,7 +63,7 @@ void add_by_pairs(const Int8Chunk& chunk) {
 template <class Tiles>
 void add_rows(Int8Chunk chunk, int64_t rows) {
   for (int64_t now; rows > 0; rows -= now) {
-    now = rows < Tiles::kRows ? rows : Tiles::kRows;
+    now = min(rows, Tiles::kRows);
     Tiles::fn(now)(chunk);
     chunk.a += now * chunk.a_row;
     chunk.sums += now * kInt8Width;
@@ -236,7 +236,7 @@ inline void copy_right(const Int8ProductArgs& p, const Int8Block& block, int64_t
     done = copy_whole_rows(block.b + from * p.b_row, p.b_row, flip, terms, to, column_sums);
   for (int64_t c = 0; c < block.columns && done < terms; c += kLanes) {
     const uint8_t* corner = block.b + from * p.b_row + c * p.b_col;
-    int64_t wide = block.columns - c < kLanes ? block.columns - c : kLanes;
+    int64_t wide = min(block.columns - c, kLanes);
     auto put = [&](int64_t t, Word fours) {
       put_fours(fours, flip, terms - t, to + t * kInt8Width + 4 * c, column_sums + c);
     };
@@ -320,7 +320,7 @@ void int8_block(const Int8ProductArgs& p, const Int8Block& block) {
   __builtin_memset(sums, 0, static_cast<size_t>(block.rows) * kInt8Width * sizeof(int32_t));
   if (block.panel) __builtin_memcpy(columns.sums, block.panel, sizeof columns.sums);
   for (int64_t from = 0; from < p.k; from += kInt8Terms) {
-    int64_t terms = p.k - from < kInt8Terms ? p.k - from : kInt8Terms;
+    int64_t terms = min(p.k - from, kInt8Terms);
     bool is_in_place = !p.a_signed && p.a_col == 1 && terms % 4 == 0;
     const uint8_t* a = is_in_place ? block.a + from : left;
     int64_t a_row = is_in_place ? p.a_row : kInt8Terms;
@@ -352,9 +352,9 @@ void int8_run(const Int8ProductArgs& p, int64_t begin, int64_t end) {
     block.b = p.packed ? nullptr : p.b + at.b + column * p.b_col;
     block.panel = p.packed ? p.packed + panel * int8_panel_bytes(p.k) : nullptr;
     block.row = row;
-    block.rows = p.m - row < kInt8Rows ? p.m - row : kInt8Rows;
+    block.rows = min(p.m - row, kInt8Rows);
     block.column = column;
-    block.columns = p.n - column < kInt8Width ? p.n - column : kInt8Width;
+    block.columns = min(p.n - column, kInt8Width);
     block.y = reinterpret_cast<std::byte*>(p.y) + 4 * (at.y + row * p.y_row + column);
     int8_block<Tiles>(p, block);
   }

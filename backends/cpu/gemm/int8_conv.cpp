@@ -2,6 +2,7 @@
 // The convolutions of 8-bit numbers for every instruction set, and the table that chooses among them.
 #include "backends/cpu/gemm/int8_conv.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstring>
@@ -26,7 +27,7 @@ static void pack_int8_filters_run(const Int8FilterPackArgs& p, int64_t begin, in
     const int64_t fours = (p.channels + 3) / 4;
     for (int64_t c = 0; c < p.channels; c++) {
       const int64_t four = c / 4, first = four / kFourBlock * kFourBlock;
-      const int64_t wide = fours - first < kFourBlock ? fours - first : kFourBlock;
+      const int64_t wide = std::min(fours - first, kFourBlock);
       std::byte* to = packed + 4 + (first * p.taps + four - first) * 4 + c % 4;
       for (int64_t tap = 0; tap < p.taps; tap++) {
         auto number = static_cast<int8_t>(*from++ ^ flip);

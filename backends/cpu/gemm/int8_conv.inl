@@ -54,7 +54,7 @@ inline ConvPart conv_part(const Int8ConvArgs& p, const PlaneShape& shape, int64_
   index /= p.axes[0].out;
   int64_t blocks = ceil_div(p.filters, kFourFilters);
   part.filter = index % blocks * kFourFilters;
-  part.filters = p.filters - part.filter < kFourFilters ? p.filters - part.filter : kFourFilters;
+  part.filters = min(p.filters - part.filter, kFourFilters);
   part.group = index / blocks % p.groups;
   part.item = index / blocks / p.groups;
   return part;
@@ -190,7 +190,7 @@ struct FourBlock {
 };
 // A span begins with a block or lies in one; `first` counts from its beginning.
 inline FourBlock four_block(const FourSpan& s, int64_t first) {
-  auto at_most = [](int64_t n) { return n < kFourBlock ? n : kFourBlock; };
+  auto at_most = [](int64_t n) { return min(n, kFourBlock); };
   return {s.x + first * s.x_four, s.w + first * s.count * 4, at_most(s.fours - first), 4 * at_most(s.left - first)};
 }
 
@@ -265,34 +265,41 @@ struct PairSums {
 };
 
 #if RLX_ISA == 2
+#define RLX_VNNI [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c,bmi,bmi2")]]
+
+// Unsigned numbers of x and signed numbers of w, four products in one instruction.
 struct FourSums {
   static constexpr int kFilters = 6, kVecs = 4;
   static void add_filters(const FourSpan& s, int64_t filters, int64_t length) {
     add_some_filters<FourSums>(s, filters, length);
   }
+  // Adds one four of channels at one tap.
   template <int Filters, int Vecs>
-  [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c,bmi,bmi2")]] static void add(
-      const FourSpan& s, int64_t at) {
+  RLX_VNNI [[gnu::always_inline]] static inline void add_four(const float* x_four, const int8_t* w, int64_t w_filter,
+                                                              __m512i (&acc)[Filters][Vecs]) {
+    __m512i x[Vecs];
+    RLX_UNROLL for (int v = 0; v < Vecs; ++v) x[v] = _mm512_loadu_si512(x_four + v * kLanes);
+    RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+      int32_t numbers;
+      __builtin_memcpy(&numbers, w + f * w_filter, 4);
+      __m512i weight = _mm512_set1_epi32(numbers);
+      RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] = _mm512_dpbusd_epi32(acc[f][v], x[v], weight);
+    }
+  }
+  // As for_each_four, which cannot be used: what it inlines may not need more of the instruction set than it does.
+  template <int Filters, int Vecs>
+  RLX_VNNI static void add(const FourSpan& s, int64_t at) {
     __m512i acc[Filters][Vecs];
     RLX_UNROLL for (int f = 0; f < Filters; ++f) {
       RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] =
           _mm512_loadu_si512(s.sums + f * kFourPlaces + at + v * kLanes);
     }
-    for (int64_t first = 0; first < s.fours; first += kFourBlock) {  // a lambda would not have the target
+    for (int64_t first = 0; first < s.fours; first += kFourBlock) {
       const FourBlock block = four_block(s, first);
       for (int64_t tap = 0; tap < s.count; ++tap) {
-        const float* from = block.x + s.taps[tap] + at;
+        const float* x = block.x + s.taps[tap] + at;
         const int8_t* w = block.w + tap * block.w_tap;
-        for (int64_t four = 0; four < block.fours; ++four, from += s.x_four, w += 4) {
-          __m512i x[Vecs];
-          RLX_UNROLL for (int v = 0; v < Vecs; ++v) x[v] = _mm512_loadu_si512(from + v * kLanes);
-          RLX_UNROLL for (int f = 0; f < Filters; ++f) {
-            int32_t numbers;
-            __builtin_memcpy(&numbers, w + f * s.w_filter, 4);
-            __m512i weight = _mm512_set1_epi32(numbers);
-            RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] = _mm512_dpbusd_epi32(acc[f][v], x[v], weight);
-          }
-        }
+        for (int64_t four = 0; four < block.fours; ++four, x += s.x_four, w += 4) add_four(x, w, s.w_filter, acc);
       }
     }
     RLX_UNROLL for (int f = 0; f < Filters; ++f) {
@@ -301,6 +308,8 @@ struct FourSums {
     }
   }
 };
+#undef RLX_VNNI
+
 #include "backends/cpu/gemm/int8_conv_amx.inl"
 #endif
 
@@ -331,16 +340,20 @@ inline void add_x(const FourSpan& s, int64_t channels, int64_t length, int32_t* 
 // The fours of a chunk: as many as the copy has room for, in whole blocks, or within one block.
 inline int64_t fours_in_chunk(int64_t x_four, int64_t from, int64_t fours) {
   const int64_t room = kFourCopy / x_four, rest = kFourBlock - from % kFourBlock;
-  const int64_t most = room < kFourBlock ? (room < rest ? room : rest) : room / kFourBlock * kFourBlock;
-  return most < fours - from ? most : fours - from;
+  const int64_t most = room < kFourBlock ? min(room, rest) : room / kFourBlock * kFourBlock;
+  return min(most, fours - from);
 }
 
-// Copies `count` fours of channels of x, from four `from` on, `x_four` apart.
-inline void copy_fours(const Int8ConvArgs& p, const PlaneShape& shape, const ConvPart& part, int64_t from,
-                       int64_t count, float outside, int64_t x_four, float* copy) {
+// Some fours of channels of x, and where their copies lie: `apart` from one another.
+struct FourCopies {
+  int64_t from, count, apart;
+  float outside;  // what stands beyond the planes
+  float* to;
+};
+inline void copy_fours(const Int8ConvArgs& p, const PlaneShape& shape, const ConvPart& part, const FourCopies& fours) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
-  for (int64_t four = 0; four < count; ++four) {
-    int64_t channel = 4 * (from + four);
+  for (int64_t four = 0; four < fours.count; ++four) {
+    int64_t channel = 4 * (fours.from + four);
     FourRows at;
     at.flip = p.x_signed ? 0x80808080 : 0;
     auto row_at = [&](int64_t z, int64_t row) {
@@ -350,7 +363,7 @@ inline void copy_fours(const Int8ConvArgs& p, const PlaneShape& shape, const Con
       }
       return at;
     };
-    copy_planes(p, shape, part, row_at, outside, copy + four * x_four);
+    copy_planes(p, shape, part, row_at, fours.outside, fours.to + four * fours.apart);
   }
 }
 
@@ -369,7 +382,7 @@ void four_part(const Int8ConvArgs& p, const PlaneShape& shape, const ConvPart& p
   __builtin_memset(x_sums, 0, sizeof x_sums);
   for (int64_t from = 0, now; from < fours; from += now) {
     now = fours_in_chunk(x_four, from, fours);
-    copy_fours(p, shape, part, from, now, outside, x_four, copy);
+    copy_fours(p, shape, part, {from, now, x_four, outside, copy});
     const int64_t inside = from % kFourBlock, begin = from - inside;
     const auto* w = reinterpret_cast<const int8_t*>(packed_filter(p, first)) + 4 + (begin * p.taps() + inside) * 4;
     FourSpan span{.x = copy, .w = w, .taps = taps.at, .count = p.taps(), .fours = now, .x_four = x_four};
@@ -442,9 +455,9 @@ void small_run(const Int8ConvArgs& p, int64_t begin, int64_t end) {
   SmallPlanes planes(p.axes[1], p.axes[2], static_cast<float>(static_cast<int32_t>(x_zero)));
   SmallSums sums;
   const PlaneShape shape{.width = planes.outs};
-  const int64_t last = end * kLanes < p.items * p.groups ? end * kLanes : p.items * p.groups;
+  const int64_t last = min(end * kLanes, p.items * p.groups);
   for (int64_t first = begin * kLanes, count; first < last; first += count) {
-    count = last - first < kLanes ? last - first : kLanes;
+    count = min(last - first, kLanes);
     planes.read(count, [&](int64_t i) { return ByteRow<kSigned>{p.x + (first + i) * p.plane()}; });
     FilterEnd ends[kLanes];
     for (int64_t i = 0; i < count; ++i) ends[i] = few_filter(p, (first + i) % p.groups, x_zero, sums.w + i, kLanes);

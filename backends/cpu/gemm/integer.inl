@@ -45,7 +45,7 @@ struct IntegerProduct {
     Row right[kIntegerTerms] = {}, sums[kIntegerRows];
     __builtin_memset(sums, 0, static_cast<size_t>(rows) * sizeof(Row));
     for (int64_t from = 0; from < p.k; from += kIntegerTerms) {
-      const int64_t terms = p.k - from < kIntegerTerms ? p.k - from : kIntegerTerms;
+      const int64_t terms = min(p.k - from, kIntegerTerms);
       copy_right(p, b + from * p.b_row, terms, columns, right);
       int64_t r = 0;
       auto left = [&] { return a + r * p.a_row + from * p.a_col; };
@@ -61,8 +61,8 @@ struct IntegerProduct {
     for (int64_t part = begin; part < end; ++part) {
       const int64_t column = part % panels(p) * kColumns, row = part / panels(p) % blocks(p) * kIntegerRows;
       const BatchOffsets at = batch_offsets(p, part / panels(p) / blocks(p));
-      const int64_t rows = p.m - row < kIntegerRows ? p.m - row : kIntegerRows;
-      const int64_t columns = p.n - column < kColumns ? p.n - column : kColumns;
+      const int64_t rows = min(p.m - row, kIntegerRows);
+      const int64_t columns = min(p.n - column, kColumns);
       block(p, p.a + at.a + row * p.a_row, p.b + at.b + column * p.b_col, p.y + at.y + row * p.y_row + column, rows,
             columns);
     }

@@ -102,7 +102,7 @@ template <int kBits, class Use>
   for (int64_t i = 0; i < terms;) {
     const int64_t block = (from + i) >> layout.shift, rest = ((block + 1) << layout.shift) - from;
     scale = splat(scales[block]), zero = splat(nbits_zero(p, layout, column, block));
-    for (const int64_t end = rest < whole ? rest : whole; i < end; i += kSixteen) use(i, weights(i), kSixteen);
+    for (const int64_t end = min(rest, whole); i < end; i += kSixteen) use(i, weights(i), kSixteen);
     if (i == whole && i < terms && i < rest) {
       use(i, first_of(weights(i), terms - i), terms - i);
       return;
@@ -117,7 +117,7 @@ void nbits_column(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t 
   constexpr int kVecs = kSixteen / kLanes;
   Vec sums[Rows] = {};
   for (int64_t from = 0; from < p.k; from += kNbitsRun) {
-    const int64_t terms = p.k - from < kNbitsRun ? p.k - from : kNbitsRun;
+    const int64_t terms = min(p.k - from, kNbitsRun);
     Vec acc[Rows][kVecs] = {};
     const float* x = p.x + row * p.k + from;
     auto add = [&](int64_t i, const Sixteen& w, int64_t n) __attribute__((always_inline)) {
@@ -174,13 +174,13 @@ void add_nbits_pairs(const NbitsProductArgs& p, const NbitsLayout& layout, int64
   const uint8_t* numbers = p.packed + column * layout.row + from * kBits / 8;
   const Vec each = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   Vec acc[Rows][2] = {};
-  const int64_t step = kShort ? kPairs : p.block < kNbitsRun ? p.block : kNbitsRun;  // `from` is a multiple
+  const int64_t step = kShort ? kPairs : min(p.block, kNbitsRun);  // `from` is a multiple
   int64_t block = from >> layout.shift;
   for (int64_t first = 0; first < terms; first += step, block += kShort ? 2 : 1) {
     const NbitsScales by = nbits_scales<kBits, kMiddle, kShort>(p, layout, column, block);
     constexpr bool kTable = kBits == 4 && !kShort;  // of the weights for all numbers
     const Vec table = kTable ? (each - by.zero[0]) * by.scale[0] : each;
-    for (int64_t i = first; i < (terms - first < step ? terms : first + step); i += kPairs) {
+    for (int64_t i = first; i < min(terms, first + step); i += kPairs) {
       Vec w[2];
       const auto* at = reinterpret_cast<const __m128i*>(numbers + i * kBits / 8);
       if constexpr (kBits == 4) {
@@ -217,7 +217,7 @@ void nbits_columns(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t
   const int64_t whole = p.k / kPairs * kPairs;
   auto add = nbits_pairs_fn<kBits, Rows>(p);
   for (int64_t from = 0; from < whole; from += kNbitsRun) {
-    const int64_t terms = whole - from < kNbitsRun ? whole - from : kNbitsRun;
+    const int64_t terms = min(whole - from, kNbitsRun);
     for (int r = 0; r < Rows; ++r) {
       const float* left = p.x + (row + r) * p.k + from;
       if constexpr (kBits == 4)
@@ -326,8 +326,8 @@ void nbits_many_rows(const NbitsProductArgs& p, const NbitsLayout& layout, int64
 template <int kBits>
 void nbits_part(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t part) {
   const int64_t panel = part % nbits_panels(p) * kNbitsPanel, row = part / nbits_panels(p) * kNbitsRows;
-  const int64_t rows = p.m - row < kNbitsRows ? p.m - row : kNbitsRows;
-  const int64_t last = panel + kNbitsPanel < p.n ? panel + kNbitsPanel : p.n;
+  const int64_t rows = min(p.m - row, kNbitsRows);
+  const int64_t last = min(panel + kNbitsPanel, p.n);
   const int64_t few = kHasPairs<kBits> ? kNbitsSomeRows : kNbitsFewRows;
   (rows <= few ? nbits_few_rows<kBits> : nbits_many_rows<kBits>)(p, layout, row, rows, panel, last);
 }

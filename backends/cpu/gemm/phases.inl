@@ -86,7 +86,7 @@ template <class Row>
 inline void read_phases(const ConvAxis& axis, const Row& row, int64_t first, int64_t columns, float outside,
                         Phases& phases) {
   int64_t length = columns + axis.reach() / axis.stride;
-  int64_t end = length + kLanes < kDirectWidth + kMaxReach ? length + kLanes : kDirectWidth + kMaxReach;
+  int64_t end = min(length + kLanes, kDirectWidth + kMaxReach);
   for (int64_t r = 0; r < axis.stride; ++r)
     read_phase(axis, row, first * axis.stride - axis.lo + r, length, end, outside, phases.at[r]);
 }

@@ -5,7 +5,7 @@ inline constexpr int64_t kPlaneSums = 8192;  // of all filters at a time, on the
 inline constexpr int64_t kPlaneFilters = 4;  // at a time, at most
 
 inline int64_t filters_at_once(int64_t left) {
-  return left < kPlaneFilters ? left : kPlaneFilters;
+  return min(left, kPlaneFilters);
 }
 // Of these, for each filter, in whole vectors.
 inline int64_t sums_each(int64_t filters) {

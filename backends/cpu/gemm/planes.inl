@@ -44,8 +44,7 @@ struct PlaneBlock {
 };
 inline PlaneBlock plane_block(const ConvAxis& y, const ConvAxis& x, const PlaneShape& shape, int64_t index) {
   int64_t row = index / shape.column_blocks * shape.rows, column = index % shape.column_blocks * shape.columns;
-  return {row, y.out - row < shape.rows ? y.out - row : shape.rows, column,
-          x.out - column < shape.columns ? x.out - column : shape.columns};
+  return {row, min(y.out - row, shape.rows), column, min(x.out - column, shape.columns)};
 }
 // The length of the long row.
 inline int64_t block_length(const PlaneShape& shape, const PlaneBlock& block) {

@@ -8,7 +8,7 @@ inline constexpr int64_t kSmallTaps = 49;
 
 inline int64_t width_read(const ConvAxis& axis) {
   int64_t read = (axis.out - 1) * axis.stride + (axis.taps - 1) * axis.dilation + 1;
-  return axis.lo + axis.size > read ? axis.lo + axis.size : read;
+  return max(axis.lo + axis.size, read);
 }
 // Rows of outputs that fill vectors well, or long strides between places, are better left to other loops.
 inline bool is_small_plane(const ConvAxis (&axes)[kConvAxes], int64_t planes) {
@@ -43,9 +43,9 @@ struct SmallPlanes {
   template <class RowAt>
   void read(int64_t count, RowAt&& row_at) {
     for (int64_t at = 0; at < elements; at += kLanes) {
-      int64_t n = elements - at < kLanes ? elements - at : kLanes;
+      int64_t n = min(elements - at, kLanes);
       Vec rows[kLanes];
-      for (int64_t i = 0; i < kLanes; ++i) rows[i] = row_at(i < count ? i : count - 1).load(at, n);
+      for (int64_t i = 0; i < kLanes; ++i) rows[i] = row_at(min(i, count - 1)).load(at, n);
       transpose(rows);
       for (int64_t i = 0; i < n; ++i) store(places + to[at + i], rows[i]);
     }
@@ -72,9 +72,9 @@ struct SmallPlanes {
   // Folds the taps of each output by `step(acc, x, tap)`, and gives the results to `write(plane, at, v, n)`.
   template <class Step, class Write>
   void fold(int64_t count, Vec start, Step&& step, Write&& write) const {
-    constexpr int kAtOnce = kLanes < 8 ? kLanes : 8;  // hides the latency of a step
+    constexpr int kAtOnce = min(kLanes, 8);  // hides the latency of a step
     for (int64_t at = 0; at < outs; at += kLanes) {
-      int64_t n = outs - at < kLanes ? outs - at : kLanes;
+      int64_t n = min(outs - at, kLanes);
       Vec rows[kLanes] = {};
       for (int64_t i = 0; i < n; i += kAtOnce) {
         const float* first[kAtOnce];

@@ -65,7 +65,7 @@ template <int Rows, int Vecs, int Chains, bool ends = false>
 void tile_product(const Tile& t, bool add) {
   int64_t begin = 0;
   do {
-    int64_t count = t.k - begin < kFold ? t.k - begin : kFold;
+    int64_t count = min(t.k - begin, kFold);
     Vec sums[Rows][Vecs];
     const char* next = reinterpret_cast<const char*>(t.next) + 16 * begin;
     sum_terms<Rows, Vecs, Chains>(t, t.a + begin * t.a_col, t.b + begin * t.b_row, count, next, sums);

@@ -39,7 +39,7 @@ inline QueryBlock query_block(const AttentionArgs& p, int64_t part) {
   if (p.kv_len) {
     int64_t given = p.kv_len_is_i64 ? static_cast<const int64_t*>(p.kv_len)[batch]
                                     : int64_t{static_cast<const int32_t*>(p.kv_len)[batch]};
-    keys = given < 0 ? 0 : given < keys ? given : keys;
+    keys = given < 0 ? 0 : min(given, keys);
   }
   return {p,
           p.q + batch * p.q_strides.batch + head * p.q_strides.head + first * p.q_strides.seq,
@@ -48,7 +48,7 @@ inline QueryBlock query_block(const AttentionArgs& p, int64_t part) {
           batch,
           head,
           first,
-          p.q_len - first < width ? p.q_len - first : width,
+          min(p.q_len - first, width),
           keys,
           p.upper_left ? 0 : keys - p.q_len,
           vecs};
@@ -130,7 +130,7 @@ inline void multiply_keys(const QueryBlock& block, int64_t begin, int64_t count,
   if (block.p.q_len == 1) return multiply_keys_by_one(block, begin, count, tiles);
   int64_t d = block.p.d, width = block.width(), from = 0, stride = block.p.k_strides.seq;
   do {
-    int64_t depth = d - from < kMaxDepth ? d - from : kMaxDepth;
+    int64_t depth = min(d - from, kMaxDepth);
     load_queries(block, from, depth, tiles.q);
     for_each_tile(count, block.vecs, [&](int64_t row, int64_t, TileFn fn) {
       fn({block.k + (begin + row) * stride + from, stride, 1, tiles.q, width, depth, tiles.scores + row * width, width,
@@ -160,8 +160,8 @@ inline Reach reach(const QueryBlock& block, int v) {
   for (int i = 0; i < kLanes; ++i) {
     int64_t at = block.first + v * kLanes + i + block.offset;
     int64_t lo = p.window_left < 0 ? 0 : at - p.window_left, hi = right < 0 ? block.keys : at + right;
-    r.lo[i] = static_cast<int32_t>(lo < 0 ? 0 : lo > block.keys ? block.keys : lo);
-    r.hi[i] = static_cast<int32_t>(hi < -1 ? -1 : hi > block.keys ? block.keys : hi);
+    r.lo[i] = static_cast<int32_t>(lo < 0 ? 0 : min(lo, block.keys));
+    r.hi[i] = static_cast<int32_t>(hi < -1 ? -1 : min(hi, block.keys));
   }
   return r;
 }
@@ -369,7 +369,7 @@ inline KeyRange key_range(const QueryBlock& block, const Limits& limits) {
   if (!limits.reaches) return {0, block.keys};
   int64_t last = block.count - 1, begin = limits.reach[0].lo[0];
   int64_t end = int64_t{limits.reach[last / kLanes].hi[last % kLanes]} + 1;
-  return {begin, end < block.keys ? end : block.keys};
+  return {begin, min(end, block.keys)};
 }
 
 // Computes elements [from, from + depth) of y. Returns false if y has a NaN that may come from a key to which the query
@@ -385,7 +385,7 @@ inline bool attend(const QueryBlock& block, const Limits& limits, int64_t from, 
   for (int64_t i = 0; i < depth * width; i += kLanes) store(tiles.y + i, Vec{});
   KeyRange keys = key_range(block, limits);
   for (int64_t begin = keys.begin; begin < keys.end; begin += kKeyBlock) {
-    int64_t count = keys.end - begin < kKeyBlock ? keys.end - begin : kKeyBlock;
+    int64_t count = min(keys.end - begin, kKeyBlock);
     multiply_keys(block, begin, count, tiles);
     softmax_block<Careful>(block, limits, begin, count, tiles);
     if (begin > keys.begin) rescale(block, depth, tiles);
@@ -420,7 +420,7 @@ inline void attention_run(const AttentionArgs& p, int64_t begin, int64_t end) {
     bool hides = limits.reaches || p.mask;
     int64_t from = 0;
     do {
-      int64_t depth = p.dv - from < kMaxDepth ? p.dv - from : kMaxDepth;
+      int64_t depth = min(p.dv - from, kMaxDepth);
       if (!attend<false>(block, limits, from, depth, tiles) && hides) {
         attend<true>(block, limits, from, depth, tiles);
       }

@@ -9,7 +9,7 @@ inline Bytes load_bytes(const uint8_t* from, int64_t n) {
 #if RLX_ISA == 2
   if (n < kLanes) return (Bytes)_mm_maskz_loadu_epi8(first(n), from);
 #endif
-  __builtin_memcpy(&bytes, from, static_cast<size_t>(n < kLanes ? n : kLanes));
+  __builtin_memcpy(&bytes, from, static_cast<size_t>(min(n, kLanes)));
   return bytes;
 }
 
@@ -45,7 +45,7 @@ inline void store_bytes(uint8_t* to, Int v, int64_t n) {
 #if RLX_ISA == 2
   if (n < kLanes) return _mm_mask_storeu_epi8(to, first(n), (__m128i)bytes);
 #endif
-  __builtin_memcpy(to, &bytes, static_cast<size_t>(n < kLanes ? n : kLanes));
+  __builtin_memcpy(to, &bytes, static_cast<size_t>(min(n, kLanes)));
 }
 
 // The same for 16-bit numbers.
@@ -55,7 +55,7 @@ inline Word load_shorts(const uint16_t* from, int64_t n) {
 #if RLX_ISA == 2
   return (Word)_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(n < kLanes ? first(n) : first(kLanes), from));
 #endif
-  __builtin_memcpy(&numbers, from, static_cast<size_t>(n < kLanes ? n : kLanes) * 2);
+  __builtin_memcpy(&numbers, from, static_cast<size_t>(min(n, kLanes)) * 2);
   return __builtin_convertvector(numbers, Word);
 }
 inline void store_shorts(uint16_t* to, Int v, int64_t n) {
@@ -63,7 +63,7 @@ inline void store_shorts(uint16_t* to, Int v, int64_t n) {
   return _mm256_mask_storeu_epi16(to, n < kLanes ? first(n) : first(kLanes), _mm512_cvtepi32_epi16((__m512i)v));
 #endif
   Shorts numbers = __builtin_convertvector((Word)v, Shorts);
-  __builtin_memcpy(to, &numbers, static_cast<size_t>(n < kLanes ? n : kLanes) * 2);
+  __builtin_memcpy(to, &numbers, static_cast<size_t>(min(n, kLanes)) * 2);
 }
 
 // round(x) + zero, clamped; 0 for NaN.

@@ -28,7 +28,7 @@ inline void sum_rows(const GatherSumArgs& p, int64_t part) {
   }
   for (int64_t t = 0; t < p.taps; t += kSumTaps) {
     const float* rows[kSumTaps];
-    int64_t taps = p.taps - t < kSumTaps ? p.taps - t : kSumTaps;
+    int64_t taps = min(p.taps - t, kSumTaps);
     for (int64_t i = 0; i < taps; ++i) rows[i] = x + index_at(p, first + t + i) * p.inner;
     const float* weight = p.weight + first + t;
     for (int64_t c = 0; c < p.inner; c += kLanes) {
@@ -80,11 +80,11 @@ inline void add_taps(const float* x, const SumTaps& list, int64_t taps, bool is_
 
 inline void sum_lines(const GatherSumArgs& p, int64_t part) {
   SumTaps list;
-  int64_t begin = part * kSumLines, end = begin + kSumLines < p.outer ? begin + kSumLines : p.outer;
+  int64_t begin = part * kSumLines, end = min(begin + kSumLines, p.outer);
   for (int64_t first = 0; first < p.count; first += kSumWidth) {
-    int64_t outputs = p.count - first < kSumWidth ? p.count - first : kSumWidth, tap = 0;
+    int64_t outputs = min(p.count - first, kSumWidth), tap = 0;
     do {
-      int64_t taps = p.taps - tap < kSumTaps ? p.taps - tap : kSumTaps;
+      int64_t taps = min(p.taps - tap, kSumTaps);
       lay_out(p, first, outputs, tap, taps, list);
       for (int64_t line = begin; line < end; ++line)
         add_taps(p.x + line * p.n, list, taps, tap == 0, p.y + line * p.count + first, outputs);
@@ -115,12 +115,12 @@ struct PlaneColumns {
 };
 inline void lay_out(const GatherPlaneArgs::Axis& columns, int64_t first, int64_t outputs, PlaneColumns& to) {
   for (int64_t o = 0; o < outputs; o += kLanes) {
-    int64_t lo = columns.n, hi = 0, some = outputs - o < kLanes ? outputs - o : kLanes;
+    int64_t lo = columns.n, hi = 0, some = min(outputs - o, kLanes);
     for (int64_t i = 0; i < kLanes; ++i) {
-      int64_t at = index_at(columns, first + o + (i < some ? i : some - 1));
+      int64_t at = index_at(columns, first + o + min(i, some - 1));
       to.at[o + i] = static_cast<int32_t>(at);
-      lo = at < lo ? at : lo;
-      hi = at > hi ? at : hi;
+      lo = min(at, lo);
+      hi = max(at, hi);
     }
     to.from[o / kLanes] = hi - lo < kLanes ? lo : -1;
     for (int64_t i = 0; i < kLanes && hi - lo < kLanes; ++i) to.at[o + i] -= static_cast<int32_t>(lo);
@@ -151,14 +151,14 @@ inline void write_lines(const GatherPlaneArgs& p, const PlaneColumns& list, cons
 
 inline void plane_run(const GatherPlaneArgs& p, int64_t begin, int64_t end) {
   PlaneColumns list;
-  int64_t lines = p.outer * p.rows.count, stop = end * plane_lines(p) < lines ? end * plane_lines(p) : lines;
+  int64_t lines = p.outer * p.rows.count, stop = min(end * plane_lines(p), lines);
   for (int64_t first = 0; first < p.columns.count; first += kSumWidth) {
-    int64_t outputs = p.columns.count - first < kSumWidth ? p.columns.count - first : kSumWidth;
+    int64_t outputs = min(p.columns.count - first, kSumWidth);
     lay_out(p.columns, first, outputs, list);
     int64_t line = begin * plane_lines(p), row = line % p.rows.count;
     const float* x = p.x + line / p.rows.count * p.rows.n * p.columns.n;
     for (int64_t copies; line < stop; line += copies) {
-      int64_t at = index_at(p.rows, row), left = p.rows.count - row < stop - line ? p.rows.count - row : stop - line;
+      int64_t at = index_at(p.rows, row), left = min(p.rows.count - row, stop - line);
       for (copies = 1; copies < left && index_at(p.rows, row + copies) == at;) ++copies;
       write_lines(p, list, x + at * p.columns.n, p.y + line * p.columns.count + first, outputs, copies);
       row += copies;

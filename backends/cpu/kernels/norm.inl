@@ -20,12 +20,12 @@ template <class Value>
 [[gnu::always_inline]] inline double sum_over(int64_t n, Value&& value) {
   double total = 0;
   for (int64_t block = 0; block < n; block += kSumBlock) {
-    int64_t end = n - block < kSumBlock ? n : block + kSumBlock, i = block;
+    int64_t end = min(n, block + kSumBlock), i = block;
     Vec sums[kSums] = {};
     for (; i + kSums * kLanes <= end; i += kSums * kLanes) {
       RLX_UNROLL for (int s = 0; s < kSums; ++s) sums[s] += value(i + s * kLanes, kLanes);
     }
-    for (; i < end; i += kLanes) sums[0] += value(i, end - i < kLanes ? end - i : kLanes);
+    for (; i < end; i += kLanes) sums[0] += value(i, min(end - i, kLanes));
     total += reduce_add((sums[0] + sums[1]) + (sums[2] + sums[3]));
   }
   return total;
@@ -152,9 +152,9 @@ inline void softmax_columns(const SoftmaxArgs& p, const float* x, float* y, int6
 }
 
 inline void softmax_run(const SoftmaxArgs& p, int64_t begin, int64_t end) {
-  int64_t each = rows_per_part(p.n), last = end * each < p.rows ? end * each : p.rows, row = begin * each;
+  int64_t each = rows_per_part(p.n), last = min(end * each, p.rows), row = begin * each;
   if (p.n <= kLanes)
-    for (int64_t some; (some = last - row < kLanes ? last - row : kLanes) > kLanes / 2; row += some)
+    for (int64_t some; (some = min(last - row, kLanes)) > kLanes / 2; row += some)
       softmax_columns(p, p.x + row * p.x_row, p.y + row * p.y_row, some);
   for (; row < last; ++row) softmax_row(p, p.x + row * p.x_row, p.y + row * p.y_row);
 }
@@ -171,7 +171,7 @@ inline void for_each_piece(const SoftmaxArgs& p, int64_t begin, int64_t end, Pie
   Pieces pieces = softmax_pieces(p.rows, p.n);
   for (int64_t part = begin; part < end; ++part) {
     int64_t row = part / pieces.count, from = part % pieces.count * pieces.size;
-    int64_t n = p.n - from < pieces.size ? p.n - from : pieces.size;
+    int64_t n = min(p.n - from, pieces.size);
     piece(p.x + row * p.x_row + from, p.y + row * p.y_row + from, n, p.found[part], p.found + row * pieces.count);
   }
 }
@@ -291,7 +291,7 @@ inline void write_channels(const NormArgs& p, int64_t r, int64_t from, int64_t e
                            const Moments& m, float inv) {
   for (int64_t i = from, stop; i < end; i = stop) {
     int64_t channel = channel_of(p, r, i);
-    stop = (i / p.run + 1) * p.run < end ? (i / p.run + 1) * p.run : end;
+    stop = min((i / p.run + 1) * p.run, end);
     const Vec scale = splat(p.gamma ? inv * p.gamma[channel] : inv), shift = splat(p.beta ? p.beta[channel] : 0.0f);
     in_vectors(stop - i, [&](int64_t k, int64_t lanes) {
       Vec v = (load_some(x + i + k, lanes) - m.mean - m.rest) * scale + shift;
@@ -369,12 +369,11 @@ void short_rows(const NormArgs& p, int64_t first, int64_t count) {
 
 template <bool Centre>
 void norm_run(const NormArgs& p, int64_t begin, int64_t end) {
-  int64_t each = norm_rows_per_part(p.n), last = end * each < p.rows ? end * each : p.rows;
+  int64_t each = norm_rows_per_part(p.n), last = min(end * each, p.rows);
   auto count = static_cast<double>(p.n);
   int64_t r = begin * each;
   if (p.n > 0 && p.n <= kShortRow)
-    for (int64_t some; (some = last - r < kLanes ? last - r : kLanes) > kLanes / 2; r += some)
-      short_rows<Centre>(p, r, some);
+    for (int64_t some; (some = min(last - r, kLanes)) > kLanes / 2; r += some) short_rows<Centre>(p, r, some);
   for (; r < last; ++r) {
     NormRow row = row_of(p, r, 0);
     Moments m{};
@@ -399,7 +398,7 @@ inline int64_t norm_piece_parts(const NormArgs& p) {
 template <class Piece>
 inline void for_piece(const NormArgs& p, const Pieces& pieces, int64_t at, Piece&& piece) {
   int64_t row = at / pieces.count, from = at % pieces.count * pieces.size;
-  int64_t to = p.n - from < pieces.size ? p.n : from + pieces.size;
+  int64_t to = min(p.n, from + pieces.size);
   piece(row, from, to, p.found[at], p.found + row * pieces.count);
 }
 template <class Piece>

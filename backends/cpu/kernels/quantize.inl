@@ -22,8 +22,8 @@ template <class Piece>
 inline void for_each_piece(const AffineRows& p, int64_t begin, int64_t end, Piece&& piece) {
   int64_t each = affine_rows_per_part(p), pieces = affine_pieces(p);
   for (int64_t part = begin; part < end; ++part) {
-    int64_t first = part / pieces * each, last = first + each < p.rows ? first + each : p.rows;
-    int64_t from = part % pieces * kAffinePart, count = p.n - from < kAffinePart ? p.n - from : kAffinePart;
+    int64_t first = part / pieces * each, last = min(first + each, p.rows);
+    int64_t from = part % pieces * kAffinePart, count = min(p.n - from, kAffinePart);
     if (pieces == 1) count = p.n;
     for (int64_t row = first; row < last; ++row) piece(row * p.n + from, count, p.by_element ? from : row % p.channels);
   }
@@ -144,7 +144,7 @@ inline void ranges_run(const DynamicQuantizeArgs& p, int64_t begin, int64_t end)
   int64_t size = range_pieces(p.n).size;
   for (int64_t part = begin; part < end; ++part) {
     int64_t from = part * size;
-    p.ranges[part] = range_of(p.x + from, p.n - from < size ? p.n - from : size);
+    p.ranges[part] = range_of(p.x + from, min(p.n - from, size));
   }
 }
 
@@ -175,7 +175,7 @@ inline void dynamic_run(const DynamicQuantizeArgs& p, int64_t begin, int64_t end
   args.x = p.x;
   args.y = p.y;
   int64_t size = p.ranges ? range_pieces(p.n).size : p.n, first = begin * size;
-  quantize_piece<uint8_t>(args, first, (p.n < end * size ? p.n : end * size) - first, 0);
+  quantize_piece<uint8_t>(args, first, min(p.n, end * size) - first, 0);
 }
 
 // ---- pairs ----
@@ -309,7 +309,7 @@ inline PairOfRun pair_of_run_for(bool a_is_one, bool b_is_one) {
 }
 
 inline void pair_run(const QuantizedPairArgs& p, int64_t begin, int64_t end) {
-  int64_t first = begin * kAffinePart, last = end * kAffinePart < p.n ? end * kAffinePart : p.n;
+  int64_t first = begin * kAffinePart, last = min(end * kAffinePart, p.n);
   if (first >= last) return;
   const PairNumbers numbers(p);
   const int inner = p.rank - 1;
@@ -324,7 +324,7 @@ inline void pair_run(const QuantizedPairArgs& p, int64_t begin, int64_t end) {
       a += at * p.a_strides[d];
       b += at * p.b_strides[d];
     }
-    int64_t left = p.dims[inner] - first % p.dims[inner], count = left < last - first ? left : last - first;
+    int64_t left = p.dims[inner] - first % p.dims[inner], count = min(left, last - first);
     of_run(numbers, p.a + a, p.b + b, p.out + first, count);
     first += count;
   }
@@ -338,7 +338,7 @@ inline int64_t table_parts(const ByteTableArgs& p) {
   return ceil_div(p.n, kTablePart);
 }
 inline int64_t table_end(const ByteTableArgs& p, int64_t end) {
-  return end * kTablePart < p.n ? end * kTablePart : p.n;
+  return min(end * kTablePart, p.n);
 }
 inline void table_run(const ByteTableArgs& p, int64_t begin, int64_t end) {
   constexpr int kAtOnce = 8;

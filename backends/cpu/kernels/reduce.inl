@@ -212,7 +212,7 @@ T reduce_row(const T* x, int64_t n) {
   T total = Fn::template kIdentity<T>;
   int64_t i = 0;
   while (n - i >= kStep) {
-    int64_t end = n - i < kBlock * kStep ? n : i + kBlock * kStep;
+    int64_t end = min(n, i + kBlock * kStep);
     Lanes lanes[4];
     RLX_UNROLL for (Lanes& lane : lanes) lane = Lanes{} + Fn::template kIdentity<T>;
     for (; i + kStep <= end; i += kStep) {
@@ -283,7 +283,7 @@ void fold_rows(const T* x, int64_t stride, int64_t n, int64_t width, T* sums) {
   using Lanes [[gnu::vector_size(4 * kLanes)]] = T;
   constexpr int64_t kWidth = sizeof(Lanes) / sizeof(T);
   for (int64_t first = 0; first < n; first += 4) {
-    int64_t end = n - first < 4 ? n : first + 4, k = 0;
+    int64_t end = min(n, first + 4), k = 0;
     for (; k + kWidth <= width; k += kWidth) {
       Lanes sum, terms;
       __builtin_memcpy(&sum, sums + k, sizeof sum);
@@ -312,7 +312,7 @@ void reduce_columns(const ReduceArgs& p, const T* x, int64_t folded, int64_t n, 
   for (int64_t f = 0; f < folded; ++f) {
     const T* from = x + offset_of(p.folded, f);
     for (int64_t i = 0; i < n;) {
-      int64_t some = n - i < kBlock - terms ? n - i : kBlock - terms;
+      int64_t some = min(n - i, kBlock - terms);
       fold_rows<Fn>(from + i * p.inner, p.inner, some, width, sums);
       i += some;
       terms += some;
@@ -325,7 +325,7 @@ void reduce_columns(const ReduceArgs& p, const T* x, int64_t folded, int64_t n, 
 
 inline int64_t rows_in_part(const ReduceArgs& p) {
   int64_t terms = p.n * p.folded.count();
-  return terms > kPartTerms ? 1 : kPartTerms / (terms > 0 ? terms : 1);
+  return terms > kPartTerms ? 1 : kPartTerms / max(terms, 1);
 }
 inline int64_t reduce_parts(const ReduceArgs& p) {
   int64_t each = rows_in_part(p);
@@ -334,7 +334,7 @@ inline int64_t reduce_parts(const ReduceArgs& p) {
 inline int64_t terms_of(const ReduceArgs& p, int64_t row) {
   if (p.row_terms == 0) return p.n;
   int64_t rest = p.row_terms - row % p.kept.dims[p.kept.rank - 1] * p.n;
-  return rest < p.n ? rest : p.n;
+  return min(rest, p.n);
 }
 
 template <class Fn, class T>
@@ -343,7 +343,7 @@ void reduce_parts_of(const ReduceArgs& p, int64_t begin, int64_t end) {
   T* y = static_cast<T*>(p.y);
   int64_t folded = p.folded.count(), kept = p.kept.count(), each = rows_in_part(p);
   if (p.inner == 1) {
-    int64_t row = begin * each, last = end * each < kept ? end * each : kept;
+    int64_t row = begin * each, last = min(end * each, kept);
     if constexpr (sizeof(T) >= sizeof(float)) {
       const int64_t stride = p.kept.strides[0];  // the only one: neighbours of one kind are merged
       const bool is_fit = folded == 1 && p.row_terms == 0 && p.kept.rank <= 1 && is_short<T>(p.n);
@@ -355,7 +355,7 @@ void reduce_parts_of(const ReduceArgs& p, int64_t begin, int64_t end) {
   }
   for (int64_t part = begin; part < end; ++part) {
     int64_t row = part / result_tiles(p), first = part % result_tiles(p) * kTile;
-    int64_t width = p.inner - first < kTile ? p.inner - first : kTile;
+    int64_t width = min(p.inner - first, kTile);
     reduce_columns<Fn>(p, x + offset_of(p.kept, row) + first, folded, terms_of(p, row), width,
                        y + row * p.inner + first);
   }
@@ -419,7 +419,7 @@ template <class Fn, class T>
 void cumulate_parts_of(const CumulativeArgs& p, int64_t begin, int64_t end) {
   for (int64_t part = begin; part < end; ++part) {
     int64_t first = part % line_tiles(p) * kTile, at = part / line_tiles(p) * p.n * p.inner + first;
-    int64_t width = p.inner - first < kTile ? p.inner - first : kTile;
+    int64_t width = min(p.inner - first, kTile);
     const T* x = static_cast<const T*>(p.x) + at;
     T* y = static_cast<T*>(p.y) + at;
     constexpr int kVectors = 8;
@@ -470,7 +470,7 @@ struct Chain {
   Chain(const CumulativeArgs& p, int64_t index) {
     Pieces pieces = line_pieces(p.outer, p.n);
     int64_t from = index % pieces.count * pieces.size, line = index / pieces.count * p.n;
-    n = p.n - from < pieces.size ? p.n - from : pieces.size;
+    n = min(p.n - from, pieces.size);
     int64_t first = line + (p.reverse ? p.n - 1 - from : from);
     x = static_cast<const T*>(p.x) + first;
     y = static_cast<T*>(p.y) + first;
@@ -529,7 +529,7 @@ void cumulate_chains(const CumulativeArgs& p, int64_t begin, int64_t end) {
   int64_t pieces = line_pieces(p.outer, p.n).count;
   for (int64_t first = begin; first < end; first += kChains) {
     Chain<Fn, T> chains[kChains];
-    int64_t count = end - first < kChains ? end - first : kChains, common = count == kChains ? p.n : 0;
+    int64_t count = min(end - first, kChains), common = count == kChains ? p.n : 0;
     for (int64_t c = 0; c < count; ++c) {
       int64_t index = first + c;
       chains[c] = Chain<Fn, T>(p, index);
@@ -542,7 +542,7 @@ void cumulate_chains(const CumulativeArgs& p, int64_t begin, int64_t end) {
   }
 }
 inline void lines_run(const CumulativeArgs& p, int64_t begin, int64_t end) {
-  int64_t each = chains_in_part(p), chains = chain_count(p), last = end * each < chains ? end * each : chains;
+  int64_t each = chains_in_part(p), chains = chain_count(p), last = min(end * each, chains);
   visit_fold(p, [&]<class Fn, class T>() { cumulate_chains<Fn, T>(p, begin * each, last); });
 }
 

@@ -122,7 +122,7 @@ inline void load_elements(const RegionArgs& p, const RegionInput& input, int64_t
   }
   const T* data = static_cast<const T*>(input.data);
   while (count > 0) {
-    int64_t run = p.dims[last] - at[last] < count ? p.dims[last] - at[last] : count;
+    int64_t run = min(p.dims[last] - at[last], count);
     load_run(data + offset, input.strides[last], run, to);
     to += run;
     count -= run;
@@ -210,9 +210,9 @@ struct Registers {
 };
 
 inline void prepare(const RegionArgs& p, Registers& r) {
-  int64_t share = kRegisterFloats / (p.register_count > 0 ? p.register_count : 1) / 64 * 64;
+  int64_t share = kRegisterFloats / max(p.register_count, 1) / 64 * 64;
   int64_t needed = ceil_div(element_count(p), kLanes) * kLanes;
-  r.tile = share < 1024 ? share : 1024;
+  r.tile = min(share, 1024);
   if (needed < r.tile) r.tile = needed;
   for (int i = 0; i < p.register_count; ++i) r.at[i] = r.own(i);
   for (int i = 0; i < p.constant_count; ++i) {
@@ -264,9 +264,9 @@ inline void run_one_tile(const RegionArgs& p, Registers& r, int64_t begin, int64
 inline void region_run(const RegionArgs& p, int64_t begin, int64_t end) {
   Registers registers;
   prepare(p, registers);
-  int64_t total = element_count(p), last = end * kPartElements < total ? end * kPartElements : total;
+  int64_t total = element_count(p), last = min(end * kPartElements, total);
   for (int64_t at = begin * kPartElements; at < last; at += registers.tile) {
-    run_one_tile(p, registers, at, last - at < registers.tile ? last - at : registers.tile);
+    run_one_tile(p, registers, at, min(last - at, registers.tile));
   }
 }
 

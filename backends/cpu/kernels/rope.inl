@@ -57,7 +57,7 @@ inline void rotate_neighbours(const float* x, float* y, const float* cos, const 
 
 inline void rope_run(const RopeArgs& p, int64_t begin, int64_t end) {
   int64_t each = positions_per_part(p), positions = p.batch * p.seq;
-  int64_t last = end * each < positions ? end * each : positions, rotated = 2 * p.pairs;
+  int64_t last = min(end * each, positions), rotated = 2 * p.pairs;
   auto rotate = p.interleaved ? rotate_neighbours : rotate_halves;
   for (int64_t at = begin * each; at < last; ++at) {
     int64_t b = at / p.seq, s = at % p.seq;

@@ -43,7 +43,7 @@ template <class Half, class To>
 void each_from_half(const void* a, const void*, const void*, void* y, int64_t n) {
   alignas(64) float wide[kHalfBlock];
   for (int64_t first = 0; first < n; first += kHalfBlock) {
-    int64_t count = n - first < kHalfBlock ? n - first : kHalfBlock;
+    int64_t count = min(n - first, kHalfBlock);
     const Half* from = static_cast<const Half*>(a) + first;
     in_vectors(count, [&](int64_t i, int64_t some) { store(wide + i, load_halves(from + i, some)); });
     each_one<float, To, Conversion>(wide, nullptr, nullptr, static_cast<To*>(y) + first, count);
@@ -71,7 +71,7 @@ template <class From, class Half>
 void each_to_half(const void* a, const void*, const void*, void* y, int64_t n) {
   alignas(64) float wide[kHalfBlock] = {};
   for (int64_t first = 0; first < n; first += kHalfBlock) {
-    int64_t count = n - first < kHalfBlock ? n - first : kHalfBlock;
+    int64_t count = min(n - first, kHalfBlock);
     each_one<From, float, RoundingToOdd>(static_cast<const From*>(a) + first, nullptr, nullptr, wide, count);
     in_vectors(count, [&](int64_t i, int64_t some) {
       constexpr bool kIsBf16 = std::is_same_v<Half, bf16>;
@@ -119,7 +119,7 @@ void each_quotient(const void* a, const void* b, const void*, void* y, int64_t n
   const auto *above = static_cast<const T*>(a), *below = static_cast<const T*>(b);
   auto* to = static_cast<T*>(y);
   for (int64_t first = 0; first < n; first += kBlock) {
-    int64_t end = n - first < kBlock ? n : first + kBlock;
+    int64_t end = min(n, first + kBlock);
     if constexpr (sizeof(T) == sizeof(int64_t)) {
       if (!are_exact_in_f64(above + first, below + first, end - first)) {
         for (int64_t i = first; i < end; ++i) to[i] = Body::Exact::of(above[i], below[i]);
@@ -314,7 +314,7 @@ const void* bring(const TypedArgs& p, const TypedInput& input, int64_t begin, in
   auto* to = reinterpret_cast<T*>(tile);
   if (input.strides[last] == 1 && p.dims[last] - at[last] >= count) return data + offset;
   while (count > 0) {
-    int64_t run = p.dims[last] - at[last] < count ? p.dims[last] - at[last] : count;
+    int64_t run = min(p.dims[last] - at[last], count);
     gather_run(data + offset, input.strides[last], run, to);
     to += run;
     count -= run;
@@ -341,15 +341,15 @@ inline void typed_run(const TypedArgs& p, int64_t begin, int64_t end) {
   alignas(64) std::byte tiles[kMaxTypedInputs][kTypedTile * sizeof(uint64_t)];
   const void* from[kMaxTypedInputs] = {};
   bool is_one[kMaxTypedInputs] = {};  // a single value: copied once
-  int64_t row = p.dims[p.rank - 1], last = end * kTypedPart < typed_count(p) ? end * kTypedPart : typed_count(p);
+  int64_t row = p.dims[p.rank - 1], last = min(end * kTypedPart, typed_count(p));
   for (int32_t i = 0; i < p.input_count; ++i) {
     is_one[i] = true;
     for (int32_t d = 0; d < p.rank; ++d) is_one[i] = is_one[i] && p.inputs[i].strides[d] == 0;
-    int64_t most = typed_count(p) < kTypedTile ? typed_count(p) : kTypedTile;
+    int64_t most = min(typed_count(p), kTypedTile);
     if (is_one[i] && begin < end) from[i] = bring(p, p.inputs[i], 0, most, tiles[i]);
   }
   for (int64_t at = begin * kTypedPart; at < last;) {
-    int64_t count = last - at < kTypedTile ? last - at : kTypedTile, left = row - at % row;
+    int64_t count = min(last - at, kTypedTile), left = row - at % row;
     if (left >= kLongRow && left < count) count = left;
     for (int32_t i = 0; i < p.input_count; ++i)
       if (!is_one[i]) from[i] = bring(p, p.inputs[i], at, count, tiles[i]);

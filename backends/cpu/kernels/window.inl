@@ -71,7 +71,7 @@ inline TapRange taps_inside(const ConvAxis& axis, int64_t out) {
   int64_t at = out * axis.stride - axis.lo;  // what the first tap reads
   int64_t begin = at < 0 ? steps_in(-at - 1, axis.dilation) + 1 : 0;
   int64_t end = at < axis.size ? steps_in(axis.size - 1 - at, axis.dilation) + 1 : 0;
-  return {begin, end < axis.taps ? end : axis.taps};
+  return {begin, min(end, axis.taps)};
 }
 
 // What all rows of outputs share: the columns [first, first + columns), and the line that they read.
@@ -83,9 +83,8 @@ inline WindowRow window_row(const ConvAxis& last, int64_t first, int64_t columns
   WindowRow row{.first = first, .columns = columns, .from = first * last.stride - last.lo};
   row.length = (columns - 1) * last.stride + (last.taps - 1) * last.dilation + 1;
   row.pitch = ceil_div(row.length, kLanes) * kLanes;
-  row.before = row.from < 0 ? (-row.from < row.length ? -row.from : row.length) : 0;
-  row.inside = last.size - row.from < row.length ? last.size - row.from : row.length;
-  if (row.inside < row.before) row.inside = row.before;
+  row.before = max(min(-row.from, row.length), 0);
+  row.inside = max(min(last.size - row.from, row.length), row.before);
   return row;
 }
 
@@ -187,7 +186,7 @@ void fold_rows(const WindowArgs& p, const WindowRow& row, int64_t x, float neutr
   alignas(64) float lines[kWindowLine + 4 * kLanes];  // a vector of the last column may read beyond its line
   int64_t at_once = kWindowLine / row.pitch, rows = p.axes[1].out, total = p.axes[0].out * rows;
   for (int64_t first = 0; first < total; first += at_once) {
-    int64_t count = total - first < at_once ? total - first : at_once;
+    int64_t count = min(total - first, at_once);
     for (int64_t i = 0, out_z = first / rows, out_y = first % rows; i < count; ++i) {
       fold_line<Planes, fold>(p, row, x, out_z, out_y, neutral, lines + i * row.pitch);
       if (++out_y == rows) ++out_z, out_y = 0;
@@ -215,7 +214,7 @@ void fold_small(const WindowArgs& p, int64_t begin, int64_t end, float neutral) 
   bool in_two_steps = y.taps * x.taps > kFewTaps;
   if (in_two_steps) planes.list_columns(y, x);
   for (int64_t first = begin, count; first < end; first += count) {
-    count = end - first < kLanes ? end - first : kLanes;
+    count = min(end - first, kLanes);
     if (in_two_steps && first > begin) planes.clear(y, x, neutral);
     planes.read(count, [&](int64_t i) { return Planes::row(p, (first + i) * planes.elements); });
     if (in_two_steps) planes.fold_rows(y, x, FoldRows<fold>());
@@ -306,7 +305,7 @@ void fold_planes(const WindowArgs& p, int64_t begin, int64_t end, float neutral)
   int64_t most = fits_direct(last) ? kDirectWidth : (kWindowLine - 1 - last.reach()) / last.stride + 1;
   if (most > kDirectWidth) most = kDirectWidth;
   for (int64_t first = 0; first < last.out; first += most) {
-    WindowRow row = window_row(last, first, last.out - first < most ? last.out - first : most);
+    WindowRow row = window_row(last, first, min(last.out - first, most));
     for (int64_t plane = begin; plane < end; ++plane) {
       int64_t x = plane * z.size * rows.size * last.size, y = plane * z.out * rows.out * last.out;
       fold_rows<Planes, fold>(p, row, x, neutral, y + first);
@@ -327,7 +326,7 @@ void fold_all(const WindowArgs& p, int64_t begin, int64_t end, float lowest, flo
 inline void window_run(const WindowArgs& p, int64_t begin, int64_t end) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   begin *= planes_in_part(p);
-  end = end * planes_in_part(p) < p.planes ? end * planes_in_part(p) : p.planes;
+  end = min(end * planes_in_part(p), p.planes);
   switch (p.type) {
     case WindowArgs::kF32: fold_all<FloatPlanes>(p, begin, end, -kInfinity, kInfinity); break;
     case WindowArgs::kU8: fold_all<BytePlanes<false>>(p, begin, end, 0, 255); break;
@@ -387,7 +386,7 @@ struct ReadRows {
   int64_t first_z, first_y, count_y, count;
   static ReadRows of(const ArgWindowArgs& p, int64_t out_z, int64_t out_y) {
     TapRange z = taps_inside(p.axes[0], out_z), y = taps_inside(p.axes[1], out_y);
-    int64_t count_y = y.end > y.begin ? y.end - y.begin : 0, count_z = z.end > z.begin ? z.end - z.begin : 0;
+    int64_t count_y = max(y.end - y.begin, 0), count_z = max(z.end - z.begin, 0);
     return {read_at(p.axes[0], out_z, z.begin), read_at(p.axes[1], out_y, y.begin), count_y, count_z * count_y};
   }
   int64_t at(const ArgWindowArgs& p, int64_t row) const {
@@ -403,7 +402,7 @@ inline void find_extremes(const ArgWindowArgs& p, int64_t plane, int64_t out_z, 
   int64_t first = plane * p.axes[0].size * p.axes[1].size;
   for (int64_t c = 0; c < last.out; c += kLanes) {
     BestOf best{Vec{}, splat(-1), splat(-1)};
-    int64_t n = last.out - c < kLanes ? last.out - c : kLanes;
+    int64_t n = min(last.out - c, kLanes);
     for (int64_t row = 0; row < rows.count; ++row) {
       const float* x = p.x + (first + rows.at(p, row)) * last.size;
       for (int64_t tap = 0; tap < last.taps; ++tap) {
@@ -420,7 +419,7 @@ inline void find_extremes(const ArgWindowArgs& p, int64_t plane, int64_t out_z, 
 }
 
 inline void arg_run(const ArgWindowArgs& p, int64_t begin, int64_t end) {
-  int64_t each = arg_lines_in_part(p), stop = end * each < arg_lines(p) ? end * each : arg_lines(p);
+  int64_t each = arg_lines_in_part(p), stop = min(end * each, arg_lines(p));
   for (int64_t line = begin * each; line < stop; ++line) {
     int64_t rest = line / p.axes[1].out;
     find_extremes(p, rest / p.axes[0].out, rest % p.axes[0].out, line % p.axes[1].out, p.y + line * p.axes[2].out);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A table from ops to codes of the region interpreter, and the emitter that turns nodes into instructions and
+// assigns registers.
 #include "backends/cpu/rows/region_program.h"
 
 #include <algorithm>

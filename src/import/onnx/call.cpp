@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a builder asks of its node. Getters convert between the forms that the opsets give an argument.
 #include "import/onnx/call.h"
 
 #include "base/lasting.h"

@@ -27,10 +27,12 @@ struct Heads {  // [B, N, S, D]
   bool valid() const { return q.valid() && k.valid() && v.valid(); }
 };
 
-// The bias of the scores: the filter value where a mask of ones and zeros hides a key, else 0; absent without a mask.
-// One number a row of the mask says how many keys there are; two say that and where they begin; three and two more are
-// the numbers of keys, and where rows begin that are joined; else there is one number for every key. A mask of rank 4
-// is for the longest sequence: its rows are positions, the last of which are those of the queries.
+// The bias of the scores: the filter value where the mask hides a key, else 0; absent without a mask. Masks are
+//   [B]          how many keys each row has
+//   [2 * B]      the same, then where the keys of each row begin
+//   [3 * B + 2]  how many keys each row has, then where joined rows begin, which is not needed here
+//   rank 2, 3    for every key 1 if it is seen, 0 if it is hidden
+//   rank 4       the same for the longest sequence: the last positions are those of the queries
 Expr bias_of_mask(Call& call, Expr mask, const Heads& heads) {
   double filter = call.f64("mask_filter_value", -10000);
   if (!mask || !mask.valid()) return mask;
@@ -52,7 +54,7 @@ Expr bias_of_mask(Call& call, Expr mask, const Heads& heads) {
   return where(seen, b.scalar(DType::kF32, 0), b.scalar(DType::kF32, filter));
 }
 
-// Of a mask's bias and one that the node gets, which may be of halves.
+// The sum of the mask's bias and the bias that the node gets, which may be a half.
 Expr sum_of(Expr mask, Expr bias) {
   return !mask ? bias : !bias ? mask : mask + cast(bias, mask.dtype());
 }

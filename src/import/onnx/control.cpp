@@ -10,8 +10,8 @@ void add_captures(Call& call, const BodyGraph& body, std::vector<Expr>& in) {
   for (OnnxValue* value : body.captures) in.push_back(call.importer().expr(*value, call.builder()));
 }
 
-Result<BodyGraph> loop_body(Call& call, const GraphProto& proto, std::vector<ValueType>& types, size_t skipped,
-                            size_t carries, size_t skipped_out, bool is_steady) {
+Result<BodyGraph> loop_body(Call& call, const GraphProto& proto, std::vector<ValueType>& types,
+                            const Carries& carries) {
   size_t symbols = 0;
   auto next_symbol = [&] {
     std::string symbol;
@@ -21,12 +21,13 @@ Result<BodyGraph> loop_body(Call& call, const GraphProto& proto, std::vector<Val
   };
   while (true) {
     BodyGraph body = RLX_TRY(call.importer().body_graph(proto, types, {}));
-    if (body.outputs.size() < skipped_out + carries) return Status(Code::kData, "the body has too few outputs");
-    if (is_steady) return body;
+    if (body.outputs.size() < carries.first_out + carries.count)
+      return Status(Code::kData, "the body has too few outputs");
+    if (carries.are_steady) return body;
     bool is_settled = true;
-    for (size_t i = 0; i < carries; i++) {
-      ValueType& before = types[skipped + i];
-      const ValueType& after = body.graph.type(body.outputs[skipped_out + i]);
+    for (size_t i = 0; i < carries.count; i++) {
+      ValueType& before = types[carries.first_in + i];
+      const ValueType& after = body.graph.type(body.outputs[carries.first_out + i]);
       for (size_t axis = 0; axis < before.rank() && before.rank() == after.rank(); axis++) {
         const std::string* name = before.dims[axis].symbol_name();
         bool varies = name && !call.builder().graph().has_symbol(*name);

@@ -25,11 +25,16 @@ Tensor literal(Call& call, DType dtype, const std::vector<T>& values, size_t ran
 // Appends the values that the body reads from the graphs around it to the operands of its node.
 void add_captures(Call& call, const BodyGraph& body, std::vector<Expr>& in);
 
-// The body of a loop. Its first `skipped` inputs and `skipped_out` outputs are not carries. A size of a carry that a
-// trip may change becomes a symbol of the body. Other sizes that follow from it may then change too, so the body is
-// built again. If carries are steady, the run checks that no trip changes their sizes.
-Result<BodyGraph> loop_body(Call& call, const GraphProto& proto, std::vector<ValueType>& types, size_t skipped,
-                            size_t carries, size_t skipped_out, bool is_steady = false);
+// Which inputs and outputs of a body are its carries: `count` of them, from these positions on. If they are steady, the
+// run checks that no trip changes their sizes.
+struct Carries {
+  size_t count, first_in = 0, first_out = 0;
+  bool are_steady = false;
+};
+
+// The body of a loop, on inputs of these types. A size of a carry that a trip may change becomes a symbol of the body.
+// Other sizes that follow from it may then change too, so the body is built again.
+Result<BodyGraph> loop_body(Call& call, const GraphProto& proto, std::vector<ValueType>& types, const Carries& carries);
 
 // The outputs of a body from `first` on, which are stacked or keep their sizes, must have the same ones at every trip.
 Status check_rows(const BodyGraph& body, size_t first, const Graph& around);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes on small literals: the importer computes their results, by the ops that their builders make on a graph aside.
+// Nodes on small literals: the importer computes their results, by the ops that their builders make on a scratch graph.
 // (Kinds that compute sizes by a function of their own are in fold.h.)
 #include <algorithm>
 

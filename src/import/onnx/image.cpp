@@ -54,8 +54,8 @@ OneScale with_one_scale(Call& call, const std::vector<Dim>& sizes, const std::ve
   return result;
 }
 
-// A result of these sizes at one scale, of which they may not be the floor: then x goes on behind its end as it ends,
-// the result is longer, and is cut.
+// The result of these sizes at one scale. They may be larger than floor(size of x * scale), so x is padded at its end
+// with its last elements, and the longer result is cut to the sizes.
 Expr resized_by_one_scale(Call& call, Expr x, const std::vector<int64_t>& axes, const OneScale& one, NamedAttrs attrs) {
   std::vector<Dim> lo(x.rank(), 0), hi = lo;
   for (int64_t axis : axes) hi[static_cast<size_t>(axis)] = static_cast<int64_t>(std::ceil(1 / one.scale));
@@ -88,8 +88,8 @@ std::optional<OneScale> add_extent(Call& call, const std::vector<int64_t>& axes,
   return std::nullopt;
 }
 
-// Where the elements of an axis of a crop lie in x, and which of them lie outside. o elements go from `start` to `end`,
-// fractions of x's axis; a single one lies in the middle.
+// Where the o elements of an axis of a crop lie in x, and which of them lie outside. They are spread evenly from
+// `start` to `end`, which are fractions of the axis of x; a single one lies in the middle.
 struct CropAxis {
   Expr place, outside;
 };
@@ -101,7 +101,7 @@ CropAxis crop_axis(Builder& b, const Dim& n, const Dim& o, Expr start, Expr end)
   return {place, logical_or(less(place, 0), less(last, place))};
 }
 
-// What lies outside of a crop of integers is rounded towards 0.
+// The value outside of x. For a crop of integers it is rounded towards 0.
 double extrapolation_of(Call& call) {
   double value = call.f64("extrapolation_value", 0);
   return is_float(call.type(0).dtype) ? value : std::trunc(value);

@@ -11,10 +11,11 @@ namespace rlx::onnx {
 
 namespace {
 
-// [B, T, H * D] as [T, B, H, D, 1] or, as a row, [T, B, H, 1, D].
-Expr by_time(Expr x, int64_t heads, bool is_row) {
+// [B, T, H * D] as columns [T, B, H, D, 1], or as rows [T, B, H, 1, D].
+enum class As { kColumns, kRows };
+Expr by_time(Expr x, int64_t heads, As as) {
   Expr split = cast(transpose(reshape(x, {x.dim(0), x.dim(1), Dim(heads), Dim(-1)}), {1, 0, 2, 3}), DType::kF32);
-  return unsqueeze(split, is_row ? 3 : 4);
+  return unsqueeze(split, as == As::kRows ? 3 : 4);
 }
 
 // The update rule, as the attributes and the inputs that are there define it.
@@ -54,8 +55,9 @@ std::vector<Expr> steps_of(Call& call, const Rule& rule, const Dim& width) {
   Expr q = call.in(0);
   std::vector<Dim> split{q.dim(0), q.dim(1), Dim(rule.heads), Dim(rule.q_heads / rule.heads), width};
   Expr queries = cast(transpose(reshape(q, split), {1, 0, 2, 3, 4}), DType::kF32);
-  std::vector<Expr> xs{queries, by_time(call.in(1), rule.heads, false), by_time(call.in(2), rule.heads, true)};
-  if (rule.gates) xs.push_back(by_time(call.in(4), rule.heads, false));  // [.., d_k, 1], or [.., 1, 1]
+  std::vector<Expr> xs{queries, by_time(call.in(1), rule.heads, As::kColumns),
+                       by_time(call.in(2), rule.heads, As::kRows)};
+  if (rule.gates) xs.push_back(by_time(call.in(4), rule.heads, As::kColumns));  // [.., d_k, 1], or [.., 1, 1]
   if (rule.corrects) {
     Expr rate = transpose(cast(call.in(5), DType::kF32), {1, 0, 2});
     xs.push_back(reshape(rate, {rate.dim(0), rate.dim(1), rate.dim(2), Dim(1), Dim(1)}));

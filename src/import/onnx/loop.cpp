@@ -112,7 +112,7 @@ Status build_loop_op(Call& call, const GraphProto& proto) {
   std::vector<ValueType> types{{DType::kI64, scalar_or_list(proto, 0)}, {DType::kBool, scalar_or_list(proto, 1)}};
   for (size_t i = 2; i < call.inputs(); i++) types.push_back(call.type(i));
   size_t carries = types.size();
-  BodyGraph body = RLX_TRY(loop_body(call, proto, types, 2, carries - 2, 1));
+  BodyGraph body = RLX_TRY(loop_body(call, proto, types, {.count = carries - 2, .first_in = 2, .first_out = 1}));
   RLX_TRY(check_ranks(body, std::span(types).subspan(2), 1));
   RLX_TRY(check_rows(body, carries - 1, call.builder().graph()));
   bool is_scan = is_counted(call, body);

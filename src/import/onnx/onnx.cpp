@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The walk over a model: initializers, nodes, outputs; values, which enter our graph only when a node needs them;
+// and the message that lists what cannot be imported.
 #include "import/onnx/onnx.h"
 
 #include <algorithm>

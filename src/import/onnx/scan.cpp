@@ -86,9 +86,9 @@ Result<Outputs> build_scan_op(Call& call, const ScanNode& node, bool reverse, st
     if (i >= node.carries) types[i].dims.erase(types[i].dims.begin());
   }
   std::vector<ValueType> steady = types;
-  BodyGraph body = RLX_TRY(loop_body(call, node.body, types, 0, node.carries, 0));
+  BodyGraph body = RLX_TRY(loop_body(call, node.body, types, {.count = node.carries}));
   if (!check_rows(body, node.carries, call.builder().graph()).ok()) {
-    body = RLX_TRY(loop_body(call, node.body, steady, 0, node.carries, 0, true));
+    body = RLX_TRY(loop_body(call, node.body, steady, {.count = node.carries, .are_steady = true}));
     RLX_TRY(check_rows(body, 0, call.builder().graph()));
   }
   if (node.may_pause) RLX_TRY(keep_beyond_end(body, node.carries, node.carries + node.xs - 1));

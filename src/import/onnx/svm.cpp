@@ -187,16 +187,17 @@ Status copy_symbols(const Graph& from, Graph& to) {
   return {};
 }
 
-// A graph of a loop over `p` and whether it changed, with `q` besides.
-Result<std::shared_ptr<const Graph>> coupling(const Graph& around, const ValueType& p, const ValueType& q,
-                                              int64_t classes, bool is_condition) {
+// A graph of a loop over `p` and whether it changed, with `q` besides: the condition of the loop or its body.
+enum class Part { kCondition, kBody };
+Result<std::shared_ptr<const Graph>> coupling(Part part, const Graph& around, const ValueType& p, const ValueType& q,
+                                              int64_t classes) {
   BodyGraph body;
   RLX_TRY(copy_symbols(around, body.graph));
   Builder b(body.graph);
   Expr values = b.wrap(RLX_TRY(body.graph.add_input("p", p.dtype, p.dims)));
   Expr goes_on = b.wrap(RLX_TRY(body.graph.add_input("goes_on", DType::kBool, {})));
   Expr matrix = b.wrap(RLX_TRY(body.graph.add_input("q", q.dtype, q.dims)));
-  if (is_condition) {
+  if (part == Part::kCondition) {
     body.outputs = {goes_on.value()};
   } else {
     Expr next = coupled_round(values, matrix, classes);
@@ -220,8 +221,8 @@ Expr coupled(Call& call, const Machine& machine, Expr pairs) {
                         {pairs.dim(0), Dim(classes)});
   if (!q.valid() || !p.valid()) return p;
   const Graph& around = call.builder().graph();
-  auto body = coupling(around, p.type(), q.type(), classes, false),
-       condition = coupling(around, p.type(), q.type(), classes, true);
+  auto body = coupling(Part::kBody, around, p.type(), q.type(), classes),
+       condition = coupling(Part::kCondition, around, p.type(), q.type(), classes);
   if (!body.ok() || !condition.ok()) return call.fail(body.ok() ? condition.status() : body.status()), p;
   Expr in[] = {p, greater(rows, 0), q};
   return call.ops("while", in,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Lists of words that stand for the values of an enum.
 #include "base/choices.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reading, mapping and replacing files, and what a failure says.
 #include "base/os/file.h"
 
 #include <gtest/gtest.h>

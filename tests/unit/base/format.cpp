@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The texts of messages: what `format` makes of each kind of argument.
 #include "base/format.h"
 
 #include <gtest/gtest.h>

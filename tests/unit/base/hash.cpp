@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Hashes beside those of the program xxhsum, because their values may be stored.
 #include "base/hash.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The services of the host: memory that it gives and gets back, the log, progress, and mistakes in them.
 #include "base/host.h"
 
 #include <gtest/gtest.h>

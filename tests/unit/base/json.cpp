@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The JSON that reports and schemas are written in.
 #include "base/json.h"
 
 #include <gtest/gtest.h>

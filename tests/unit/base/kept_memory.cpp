@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which freed buffers are kept for later use, and for how long.
 #include "base/kept_memory.h"
 
 #include <gtest/gtest.h>

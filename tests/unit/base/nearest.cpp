@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which known word a message suggests for an unknown one.
 #include "base/nearest.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Versions of a list that share what has not changed.
 #include "base/shared_vector.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// How a failure travels, and that being out of memory allocates nothing.
 #include "base/status.h"
 
 #include <gtest/gtest.h>

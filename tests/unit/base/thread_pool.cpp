@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The thread pool: each chunk runs once, wherever its threads are, and whoever else uses them.
 #include "base/os/thread_pool.h"
 
 #include <dirent.h>

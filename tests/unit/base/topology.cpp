@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The processors that the process may use: cores, affinity, quotas of cgroups.
 #include "base/os/topology.h"
 
 #include <gtest/gtest.h>

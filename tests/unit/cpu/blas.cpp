@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Calls of the linked OpenBLAS: refused sizes, threads, forks, and the kernels that it chooses.
 #include "backends/cpu/blas.h"
 
 #include <gtest/gtest.h>

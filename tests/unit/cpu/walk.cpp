@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The walk over phases: exceptions of kernels, and how many threads a phase is worth.
 #include "backends/cpu/walk.h"
 
 #include <gtest/gtest.h>

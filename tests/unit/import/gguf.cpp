@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// GGUF files: tensors as a peer decodes them, metadata, and damage.
 #include "import/gguf.h"
 
 #include <gtest/gtest.h>

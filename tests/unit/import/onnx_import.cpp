@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// From an ONNX model to a graph: above all its sizes, which keep the names and expressions of the model.
 #include "import/onnx/onnx.h"
 
 #include <gtest/gtest.h>

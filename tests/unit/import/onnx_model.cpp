@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// From the bytes of an ONNX file to its fields and tensors, and what damage is called.
 #include "import/onnx/model.h"
 
 #include <gtest/gtest.h>

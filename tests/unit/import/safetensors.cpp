@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Safetensors files: tensors in order, and damage.
 #include "import/safetensors.h"
 
 #include <gtest/gtest.h>

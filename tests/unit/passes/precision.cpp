@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The option `precision`: where values are cast, and what keeps its dtype.
 #include <gtest/gtest.h>
 
 #include "ir/text.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The bodies of elementwise regions: equal ones are one.
 #include <gtest/gtest.h>
 
 #include "ir/text.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Every row with the trait kFormula is found by its formula.
 #include <gtest/gtest.h>
 
 #include "rules/rules.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Overlaps of slots, found by addresses, beside a look at every pair.
 #include "runtime/used_bytes.h"
 
 #include <random>
