@@ -114,6 +114,38 @@ TEST(reentry, what_a_failed_run_made_goes_back_without_a_lock) {
   }
 }
 
+// A param is set while a second device is made ready, and then the host throws. Only whole devices stay.
+TEST(reentry, a_device_that_could_not_be_caught_up_is_forgotten) {
+  struct Host {
+    std::shared_ptr<Model> model;
+    int prepared = 0, sets_at = -1, throws_at = -1;
+  } host;
+  HostServices services;
+  services.user = &host;
+  services.progress = [](void* user, const char* what, double) -> int32_t {
+    auto* host = static_cast<Host*>(user);
+    if (what != std::string_view("prepare params")) return kCallbackOk;
+    int now = host->prepared++;
+    if (now == host->throws_at) throw 1;
+    if (now == host->sets_at) EXPECT_TRUE(host->model->set_param("w", noise({1}, 9)).ok());
+    return kCallbackOk;
+  };
+  host.model = *Model::create(*Env::create({.threads = 1}, services), scaled(), nullptr, {});
+  Tensor x = noise({3});
+  auto runs_on = [&](std::string_view device) { return host.model->run(device, {}, {&x, 1}, {}, 1).ok(); };
+  ASSERT_TRUE(host.model->set_param("w", noise({1})).ok());
+  ASSERT_TRUE(runs_on("cpu"));
+  host.sets_at = host.prepared;        // the params of the second device
+  host.throws_at = host.prepared + 2;  // after those of the first one, which are set meanwhile
+  EXPECT_ANY_THROW(runs_on("reference"));
+  host.sets_at = host.throws_at = -1;
+  EXPECT_TRUE(runs_on("reference"));
+  host.prepared = 0;
+  ASSERT_TRUE(host.model->set_param("w", noise({1}, 5)).ok());
+  EXPECT_EQ(host.prepared, 2) << "one value on each of two devices";
+  host.model = nullptr;
+}
+
 TEST(reentry, bytes_that_are_replaced_go_back_without_a_lock) {
   auto env = env_with(1);
   auto model = *Model::create(env, scaled(), nullptr, {});
