@@ -182,13 +182,15 @@ template <class T, class Index>
 int64_t gather_row(const GatherElementsArgs& args, const T* x, const Index* index, T* y) {
   int64_t length = args.dims[args.rank - 1], stride = args.strides[args.axis];
   int64_t step = args.axis + 1 == args.rank ? 0 : args.strides[args.rank - 1];
-  for (int64_t i = 0; i < length; i++) {
-    int64_t at = index[i] < 0 ? index[i] + args.n : index[i];
-    if (at < 0 || at >= args.n) {
-      if (args.bounds == Bounds::kError) return i;
-      at = args.bounds == Bounds::kClamp && args.n > 0 ? std::clamp<int64_t>(at, 0, args.n - 1) : -1;
+  const auto n = static_cast<uint64_t>(args.n);
+  for (int64_t i = 0; i < length; i++, x += step) {
+    int64_t at = index[i];
+    if (static_cast<uint64_t>(at) < n) {  // the usual case: no call is needed
+      y[i] = x[at * stride];
+    } else {
+      if (!find_place(args.bounds, index[i], args.n, at)) return i;
+      y[i] = at < 0 ? T() : x[at * stride];
     }
-    y[i] = at < 0 ? T() : x[at * stride + i * step];
   }
   return -1;
 }
