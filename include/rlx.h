@@ -5,8 +5,8 @@
  *  - A function that can fail returns rlx_status_t *: NULL is success, anything else is owned by the caller
  *    (rlx_status_take reads and releases it). Its out parameters come last and are always written: NULL, 0 or "" on
  *    failure.
- *  - Strings are UTF-8 and NUL-terminated. A name, attribute or option that is not UTF-8 is RLX_E_INVALID_ARGUMENT. The
- *    path of a file may be any bytes; messages show those that are not UTF-8 by their numbers.
+ *  - Strings are UTF-8 and NUL-terminated. Else a new name, an attribute or an option is RLX_E_INVALID_ARGUMENT, and a
+ *    name to look up is not found. Paths of files may be any bytes; messages show bytes that are not UTF-8 by number.
  *  - A pointer argument is used before the call returns and never kept, unless its comment says "retained" (a reference
  *    is taken) or "borrowed" (must outlive the handle).
  *  - A required pointer that is NULL is RLX_E_INVALID_ARGUMENT; where no status is returned the result is NULL, 0 or

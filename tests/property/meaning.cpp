@@ -481,6 +481,7 @@ std::string Meaning::difference(const Results& got) {
   std::string wrong = difference_now(got);
   if (wrong.empty() || runs_.size() > 2) return wrong;
   has_attention_ = has_attention_ || means_attention(random_.graph);
+  decides_by_overflow_ = has_huge_numbers_ && !is_tame();
   add_open_values();
   add_exceptions();
   if (Status status = add_noisy_runs(); !status.ok()) return wrong + "; " + std::string(status.message());
@@ -517,6 +518,7 @@ bool Meaning::depends_on_open_values(size_t output, int64_t i) const {
 // that a query does not use (semantics.md A5); a mask that is added keeps such a NaN, and a mask that chooses drops it.
 bool Meaning::is_open(size_t output, int64_t i) const {
   c128 exact = element(runs_[0][output], i);
+  if (decides_by_overflow_ && epsilon_of(runs_[0][output].dtype()) == 0) return true;
   if ((has_attention_ && is_nan(exact)) || (has_huge_numbers_ && !is_finite(exact))) return true;
   if (depends_on_open_values(output, i)) return true;
   return std::any_of(runs_.begin() + 1, runs_.end(), [&](const Results& run) {

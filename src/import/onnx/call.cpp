@@ -241,8 +241,8 @@ Axes Call::axes(const std::vector<int64_t>& axes, size_t rank) {
   if (axes.size() > kMaxRank) return fail(Code::kShape, format("{} axes", axes.size())), normal;
   for (int64_t axis : axes) {
     auto checked = checked_axis(axis, rank);
-    if (!checked.ok()) fail(Code::kRange, format("axis {} of a value of rank {}", axis, rank));
-    normal.push_back(checked.ok() ? *checked : 0);
+    if (!checked.ok()) return fail(Code::kRange, format("axis {} of a value of rank {}", axis, rank)), Axes();
+    normal.push_back(*checked);
   }
   return normal;
 }

@@ -128,8 +128,8 @@ Expr crop_in_run(Call& call, Expr x, const Axes& axes, std::span<const Dim> size
     Expr n = b.size(x.dim(axis), DType::kF32);
     Expr low = gather(x, as_index(below, n), axis), high = gather(x, as_index(below + 1.0, n), axis);
     x = low + (high - low) * weight;
-    outside.push_back(across(crop.outside));
     if (!x.valid()) return x;
+    outside.push_back(across(crop.outside));
   }
   for (Expr is_outside : outside) x = where(is_outside, extrapolation_of(call), x);
   return x;

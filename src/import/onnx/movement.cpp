@@ -169,7 +169,8 @@ SliceArgs slice_args(Call& call) {
 // reversed slice (ONNX clamps it to 0, where ours would be before the front). Returns false for the end of a reversed
 // slice before the front, which no size expresses.
 bool settle_bounds(Call& call, SliceArgs& args) {
-  for (size_t i = 0; i < args.starts.size() && i < args.ends.size(); i++) {
+  if (args.axes.size() != args.starts.size() || args.ends.size() != args.starts.size()) return true;  // it has failed
+  for (size_t i = 0; i < args.starts.size(); i++) {
     const Dim& n = call.type(0).dims[static_cast<size_t>(args.axes[i])];
     auto is_open = [&](const Dim& bound) { return !bound.is_literal() && call.range(bound).lo < 0; };
     auto settled = [&](const Dim& bound) {  // n - 1 is negative only for an empty axis

@@ -89,6 +89,30 @@ TEST(onnx_damaged, a_crop_has_as_many_sizes_as_axes) {
   EXPECT_NE(Opened(maker).run({}).find("'sizes' does not suit the axes"), std::string::npos) << Opened(maker).run({});
 }
 
+TEST(onnx_damaged, a_linear_crop_is_of_numbers) {
+  Maker maker(13);
+  maker.input("x", 9, {"1", "1", "3", "3"}).input("roi", 1, {"8"}).i64("sizes", {4}, {1, 1, 2, 2});
+  maker.node("Resize", {"x", "roi", "", "sizes"}, {"y"},
+             {Maker::attr("mode", "linear"), Maker::attr("coordinate_transformation_mode", "tf_crop_and_resize")});
+  maker.output("y");
+  EXPECT_NE(Opened(maker).run({}).find("bool"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_damaged, an_axis_of_a_scalar_is_refused) {
+  std::vector<int64_t> one{0};
+  for (int opset : {6, 18}) {
+    Maker maker(opset);
+    maker.input("x", 1, {}).i64("one", {1}, {0}).i64("two", {2}, {0, 1});
+    if (opset == 6)
+      maker.node("Slice", {"x"}, {"y"},
+                 {Maker::attr("axes", one), Maker::attr("starts", one), Maker::attr("ends", one)});
+    else
+      maker.node("Pad", {"x", "two", "", "one"}, {"y"});
+    maker.output("y");
+    EXPECT_NE(Opened(maker).run({}).find("axis 0 of a value of rank 0"), std::string::npos) << Opened(maker).run({});
+  }
+}
+
 TEST(onnx_damaged, a_size_beyond_all_sizes_is_refused) {
   Maker maker;
   maker.input("x", 1, {"4611756857242251517"}).node("Neg", {"x"}, {"y"}).output("y");
