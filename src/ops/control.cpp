@@ -281,7 +281,8 @@ class LoopTypes {
   }
 
   Result<ValueType> carry(size_t i, const ValueType& before) {
-    const ValueType &formal = body_.node(body_.inputs()[i]).out[0], &got = type(i);
+    const ValueType& formal = body_.node(body_.inputs()[i]).out[0];
+    ValueType got = as_before(type(i), before);
     RLX_TRY(check_type(args_, what(i) + " (a carry)", before, got, formal, carried_));
     ValueType after = before;
     for (size_t axis = 0; axis < formal.rank(); axis++) {
@@ -308,6 +309,14 @@ class LoopTypes {
 
  private:
   const ValueType& type(size_t i) const { return body_.type(body_.outputs()[i].value); }
+  // Sizes that are those of `before` in every trip, because the body's guards hold in it.
+  ValueType as_before(ValueType type, const ValueType& before) const {
+    for (size_t axis = 0; axis < std::min(type.rank(), before.rank()); axis++) {
+      Dim &size = type.dims[axis], first = before.dims[axis];
+      if (size != first && body_.implies(Guard::kEqual, size, first)) size = first;
+    }
+    return type;
+  }
   std::string what(size_t i) const { return "'body', output '" + body_.outputs()[i].name + "'"; }
   Status check_steady(size_t i, const Dim& dim) const {
     if (!mentions(dim, varying_)) return {};
