@@ -161,8 +161,12 @@ class Call {
   Expr op(std::string_view op, std::initializer_list<Expr> in, const NamedAttrs& attrs = {}) {
     return ops(op, std::span<const Expr>(in.begin(), in.size()), attrs)[0];
   }
-  Axes axes(const std::vector<int64_t>& axes, size_t rank);  // normalised
-  int64_t axis(int64_t axis, size_t rank) { return axes({axis}, rank)[0]; }
+  // Normalised. After a failure there are none, and the single axis is 0.
+  Axes axes(const std::vector<int64_t>& axes, size_t rank);
+  int64_t axis(int64_t axis, size_t rank) {
+    Axes normal = axes({axis}, rank);
+    return normal.empty() ? 0 : normal[0];
+  }
   void out(size_t i, Expr expr);
   void out(size_t i, Tensor tensor);
   void out(size_t i, const OnnxValue& value);
