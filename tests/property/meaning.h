@@ -64,10 +64,10 @@ class Meaning {
   bool has_nan_guard_ = false;
   bool has_huge_numbers_ = false;
   bool decides_by_overflow_ = false;  // huge numbers may decide outputs that are not floats
-  bool has_finite_fill_ = false;  // a constant that is low enough to be a mask
-  std::vector<bool> shows_bits_;  // of each output: it depends on how a number that was computed is written
-  int64_t steps_ = 0;             // that a row allows an integer to be off by
-  double epsilon_ = 0;            // of the narrowest dtype in the graph that floats are rounded to
+  bool has_finite_fill_ = false;      // a constant that is low enough to be a mask
+  std::vector<bool> shows_bits_;      // of each output: it depends on how a number that was computed is written
+  int64_t steps_ = 0;                 // that a row allows an integer to be off by
+  double epsilon_ = 0;                // of the narrowest dtype in the graph that floats are rounded to
 };
 
 }  // namespace rlx::test
