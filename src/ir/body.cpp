@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/body.h"
 
-#include "base/lasting.h"
-
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
+
+#include "base/lasting.h"
 
 namespace rlx {
 

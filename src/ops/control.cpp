@@ -312,7 +312,8 @@ class LoopTypes {
   // Sizes that are those of `before` in every trip, because the body's guards hold in it.
   ValueType as_before(ValueType type, const ValueType& before) const {
     for (size_t axis = 0; axis < std::min(type.rank(), before.rank()); axis++) {
-      Dim &size = type.dims[axis], first = before.dims[axis];
+      Dim& size = type.dims[axis];
+      const Dim& first = before.dims[axis];
       if (size != first && body_.implies(Guard::kEqual, size, first)) size = first;
     }
     return type;

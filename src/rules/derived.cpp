@@ -3,9 +3,8 @@
 // normal form, once with the composites in it and once with these expanded too.
 #include <algorithm>
 
-#include "rules/rules.h"
-
 #include "base/lasting.h"
+#include "rules/rules.h"
 
 namespace rlx {
 

@@ -463,4 +463,28 @@ graph (n, m) {
   EXPECT_NE(refused(("a, b = " + loop).c_str()).find("'symbols' names the size 's' twice"), std::string::npos);
 }
 
+// The body asks for m = 0, so in every trip the carry has the size that it had before; without a trip m may be another.
+TEST(control, a_carry_may_have_its_size_by_a_guard_of_the_body) {
+  auto graph = parse(R"(graph (m) {
+    x = input f32[m,0]
+    i = input i64[]
+    a, b = while(i, x) cond=graph {
+      i0 = input i64[]
+      a0 = input f32[m,0]
+      most = constant i64[] {2}
+      more = lt(i0, most)
+      output more
+    } body=graph {
+      i0 = input i64[]
+      a0 = input f32[m,0]
+      solved = solve(a0, a0)
+      output i1 = i0
+      output a1 = solved
+    } n_carry=2 max_trips=2
+    output b
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_TRUE(graph->guards().empty()) << print(*graph);
+}
+
 }  // namespace rlx::test
