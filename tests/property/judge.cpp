@@ -320,6 +320,45 @@ TEST(judge, lets_a_device_take_what_is_not_normal_as_nothing) {
   EXPECT_NE(difference(6), "");
 }
 
+// One op may take such a number for 0 where all others have it: what is chosen by one has as many as the other says.
+TEST(judge, lets_one_op_of_many_take_what_is_not_normal_as_nothing) {
+  auto graph = parse(R"(graph (n in [1, 2], k in [0, 2]) {
+    x = input f32[2]
+    c = constant i64[] {0}
+    first = gather(x, c) axis=0
+    zero = constant f32[] {0}
+    p = lt(zero, first)
+    y = if(p, x) then=graph {
+      x = input f32[2]
+      y = slice(x) starts=[0] ends=[1]
+      output y
+    } else=graph {
+      x = input f32[2]
+      output x
+    } symbols=["n"]
+    a = abs(y)
+    b = abs(a)
+    d = abs(b)
+    e = abs(d)
+    z = nonzero(e) symbol="k"
+    output z
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  RandomGraph random = with_contents(1, *graph);
+  auto difference = [&](float x, int64_t count) {
+    random.runs[0][0].as<float>()[0] = random.runs[0][0].as<float>()[1] = x;
+    auto meaning = Meaning::of(random);
+    EXPECT_TRUE(meaning.ok()) << meaning.status().message();
+    return meaning->difference({*Tensor::create(DType::kI64, std::array<int64_t, 2>{count, 1})});
+  };
+  for (float x : {0x1p-149f, 1.0f}) {
+    EXPECT_EQ(difference(x, 1), "");
+    EXPECT_EQ(difference(x, 2).empty(), x < 1);
+    EXPECT_EQ(difference(x, 0).empty(), x < 1);
+    EXPECT_NE(difference(x, 3), "");
+  }
+}
+
 // How many numbers are distinct may depend on roundings: exp of these two is 1 in f32, or 1 and the number after it.
 // Where numbers below the normal ones are 0, the first output has an infinite count.
 TEST(judge, knows_the_noise_of_an_output_beside_one_that_does_not_run) {

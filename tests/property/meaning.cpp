@@ -158,6 +158,12 @@ bool means_attention(Graph graph) {
   return true;
 }
 
+struct Noise {
+  bool rounds;       // false: only changes that keep every value
+  bool keeps_sizes;  // none where it may change a size that contents decide
+  int flushes;       // percent of the places where a number below the normal ones may become 0
+};
+
 // A number from -1 to 1 for each element. Different values get different numbers, so that nearly equal values may
 // change their order.
 Expr wobble(Expr value) {
@@ -167,19 +173,19 @@ Expr wobble(Expr value) {
 }
 
 // For a leaf, only changes that no tolerance looks at, because a device may read it so.
-Result<Value> with_noise(Graph& graph, Value given, bool is_leaf, bool rounds, Random& random) {
+Result<Value> with_noise(Graph& graph, Value given, bool is_leaf, Noise noise, Random& random) {
   Builder builder(graph);
   Expr value = builder.wrap(given);
   if (!is_float(value.dtype()) && !is_complex(value.dtype())) return given;
-  if (random.chance(50)) value = otherwise_equal(value, random);
-  if (is_leaf || !rounds) {
+  if (random.chance(noise.flushes)) value = otherwise_equal(value, random);
+  if (is_leaf || !noise.rounds) {
     RLX_TRY(Status(builder.status()));
     return value.value();
   }
   double rounding = 2 * epsilon_of(value.dtype()) * static_cast<double>(random.between(-4, 4));
-  Expr noise = builder.scalar(value.dtype(), rounding);
-  if (is_float(value.dtype()) && random.chance(50)) noise = noise * wobble(value);
-  value = value * (noise + scalar_like(value, 1));
+  Expr error = builder.scalar(value.dtype(), rounding);
+  if (is_float(value.dtype()) && random.chance(50)) error = error * wobble(value);
+  value = value * (error + scalar_like(value, 1));
   RLX_TRY(Status(builder.status()));
   return value.value();
 }
@@ -256,11 +262,6 @@ std::vector<bool> decides_sizes(const Graph& graph) {
   return decides;
 }
 
-struct Noise {
-  bool rounds;       // false: only changes that keep every value
-  bool keeps_sizes;  // none where it may change a size that contents decide
-};
-
 // Whether it adds up elements of an operand: where they cancel, their roundings are all that is left.
 bool adds_up(Op op) {
   return op == Op::kReduce || op == Op::kReduceWindow || op == Op::kCumulative || op == Op::kMatmul || op == Op::kConv;
@@ -290,8 +291,8 @@ Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random) {
     Attrs attrs = RLX_TRY(with_bodies(node, [&](const Graph& body) { return with_noise(body, noise, random); }));
     Values read(in.begin(), in.end());  // of two readers one may take a number as 0
     for (Value& value : read)
-      if (random.chance(50)) value = flushed(to, value);
-    if (noise.rounds && adds_up(node.op)) read[0] = RLX_TRY(with_noise(to, read[0], false, true, random));
+      if (random.chance(noise.flushes)) value = flushed(to, value);
+    if (noise.rounds && adds_up(node.op)) read[0] = RLX_TRY(with_noise(to, read[0], false, noise, random));
     if (noise.rounds && compares_roundings(graph, node) && random.chance(50))
       read[0] = RLX_TRY(rounded_together(to, read));
     Values values = RLX_TRY(copy_node(graph, index, read, to, std::move(attrs)));
@@ -300,7 +301,7 @@ Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random) {
       Builder builder(to);
       if (Expr size = size_of_terms(builder, node, in, values[0])) values[0] = RLX_TRY(cancelled(to, values[0], size));
     }
-    for (Value& value : values) value = RLX_TRY(with_noise(to, value, is_leaf, noise.rounds, random));
+    for (Value& value : values) value = RLX_TRY(with_noise(to, value, is_leaf, noise, random));
     return values;
   };
   return edited(graph, copy, Leaves::kAll, Guards::kKept);
@@ -398,10 +399,10 @@ Status Meaning::add_noisy_runs() {
     return interpret(noisy, inputs(), random_.params, {EvalMode::kOracle, Bounds::kClamp});
   };
   for (int i = 0; i < 40; i++) {
-    bool rounds = i >= 10;
-    auto results = noisy_run({.rounds = rounds, .keeps_sizes = false});
-    if (!results.ok())
-      results = run_apart(RLX_TRY(with_noise(primitives, {.rounds = rounds, .keeps_sizes = true}, random)));
+    Noise noise = {.rounds = i >= 10, .keeps_sizes = false, .flushes = i % 2 ? 50 : 10};
+    auto results = noisy_run(noise);
+    noise.keeps_sizes = true;
+    if (!results.ok()) results = run_apart(RLX_TRY(with_noise(primitives, noise, random)));
     runs_.push_back(RLX_TRY(std::move(results)));
   }
   return {};

@@ -140,7 +140,7 @@ class Importer {
   const Graph& graph_at(size_t level) const;  // of the bodies that are being built; 0: of the model
   // The inputs of the model that decide the sizes of a node's operands which only the run finds; none if other data
   // decide them too.
-  std::vector<std::string> static_inputs_of_sizes(const NodeProto& node);
+  std::set<std::string> static_inputs_of_sizes(const NodeProto& node);
 
   using Scope = std::unordered_map<std::string_view, OnnxValue>;
   const ModelProto& model_;

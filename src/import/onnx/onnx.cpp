@@ -298,7 +298,7 @@ Status Importer::failed(const NodeProto& node, Status status) {
   status = std::move(status).prefixed(subject).with("op", node.op_type).with("value", node.name);
   if (assumes_sizes_) status = std::move(status).with(kDependsOnSizes, "1");
   bool is_of_sizes = status.code() == Code::kShape || status.code() == Code::kRange || status.code() == Code::kOption;
-  std::vector<std::string> deciding = is_of_sizes ? static_inputs_of_sizes(node) : std::vector<std::string>();
+  std::set<std::string> deciding = is_of_sizes ? static_inputs_of_sizes(node) : std::set<std::string>();
   return deciding.empty() ? status : std::move(status).with(kStaticInputs, lines(deciding));
 }
 
@@ -312,10 +312,11 @@ void Importer::refuse(const NodeProto& node, const Status& status) {
   refuse_outputs(node);
   if (status.detail(kFollowsRefused)) return;
   if (status.detail(kUnrolledOnly)) refusals_.unrolls = true;
-  const std::string* wanted = status.detail(kStaticInputs);
-  if (wanted)
+  if (const std::string* wanted = status.detail(kStaticInputs))
     refusals_.wanted.insert(*wanted);
-  else if (!status.detail(kDependsOnSizes) && !assumes_sizes_)
+  else if (status.detail(kDependsOnSizes))
+    refusals_.wanted.merge(static_inputs_of_sizes(node));
+  else if (!assumes_sizes_)
     refusals_.only_unknown = false;
   std::string kind = format("{}: {}", kind_text(node, opset_of(node.domain)), status.message());
   auto known = std::find_if(refusals_.kinds.begin(), refusals_.kinds.end(),

@@ -108,7 +108,7 @@ std::optional<std::vector<std::string>> Importer::static_inputs(const OnnxValue&
   return std::vector<std::string>(walk.names.begin(), walk.names.end());
 }
 
-std::vector<std::string> Importer::static_inputs_of_sizes(const NodeProto& node) {
+std::set<std::string> Importer::static_inputs_of_sizes(const NodeProto& node) {
   StaticWalk walk(*this);
   for (std::string_view name : node.input) {
     auto value = name.empty() ? Result<OnnxValue*>(nullptr) : find(name);
@@ -116,8 +116,7 @@ std::vector<std::string> Importer::static_inputs_of_sizes(const NodeProto& node)
     walk.from((*value)->type.dims);
     if ((*value)->sizes) walk.from((*value)->sizes->items);
   }
-  if (!walk.finish()) return {};
-  return {walk.names.begin(), walk.names.end()};
+  return walk.finish() ? std::move(walk.names) : std::set<std::string>();
 }
 
 }  // namespace rlx::onnx

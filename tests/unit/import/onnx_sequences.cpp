@@ -345,6 +345,20 @@ TEST(onnx_sequences, a_list_splits_into_many) {
   EXPECT_EQ(Opened(maker).run({counting({100})}), "f32[1] 77");
 }
 
+// The length of the range is found in the run; with its limit as a constant it is known.
+TEST(onnx_sequences, inputs_that_decide_how_many_pieces_there_are_are_static) {
+  Maker maker(13);
+  maker.input("limit", 7, {}).i64("first", {}, {0}).i64("step", {}, {1}).i64("each", {}, {2}).i64("last", {}, {-1});
+  maker.node("Range", {"first", "limit", "step"}, {"x"}).node("SplitToSequence", {"x", "each"}, {"s"});
+  maker.node("SequenceAt", {"s", "last"}, {"y"}).output("y");
+  Opened opened(maker);
+  for (auto [limit, last] : {std::pair(5, "i64[1] 4"), std::pair(6, "i64[2] 4 5")}) {
+    Tensor tensor = *Tensor::create(DType::kI64, std::span<const int64_t>());
+    *tensor.as<int64_t>() = limit;
+    EXPECT_EQ(opened.run({tensor}), last);
+  }
+}
+
 static Maker appending(const char* op_type) {
   Maker body, maker(13);
   body.input("i", 7, {}).input("more", 9, {}).sequence("s", 1);
