@@ -349,6 +349,7 @@ Status Importer::add_node(const NodeProto& node) {
   const NodeKind* kind = find_kind(node.op_type, node.domain);
   const FunctionProto* function = kind ? nullptr : find_function(model_, node);
   if (!kind && !function) return unknown_kind(node);
+  if (node.output.empty()) return Status(Code::kData, "it has no outputs");
   std::vector<OnnxValue*> in;
   for (std::string_view name : node.input) {
     in.push_back(name.empty() ? nullptr : RLX_TRY(find(name)));

@@ -13,7 +13,7 @@ import numpy as np
 import onnxruntime
 
 from . import librlx
-from .graph import Body, DTYPES, FLOATS, NAMES, Node
+from .graph import Body, DTYPES, FLOATS, NAMES, Node, described
 from .known import nodes_of
 
 EPS = {"f32": 1e-6, "f64": 2e-15, "f16": 2e-3, "bf16": 1.6e-2}
@@ -156,7 +156,10 @@ def with_noise(nodes, dtypes, count):
 def float_types(graph):
     """dtype of every value, in bodies too where that can be told: by type inference of onnx."""
     import onnx
-    model = onnx.shape_inference.infer_shapes(graph.model())
+    learned = {node.outs[-1]: "f32" for node in nodes_of(graph, *LEARNED)}
+    model = graph.model()
+    model.graph.value_info.extend(described(name, dtype, None) for name, dtype in learned.items() if name not in graph.outputs)
+    model = onnx.shape_inference.infer_shapes(model)
     found = {}
 
     def walk(proto):
@@ -169,7 +172,7 @@ def float_types(graph):
 
     walk(model.graph)
     words = {1: "f32", 11: "f64", 10: "f16", 16: "bf16"}
-    return {name: words[code] for name, code in found.items() if code in words} | {node.outs[-1]: "f32" for node in nodes_of(graph, *LEARNED)}
+    return {name: words[code] for name, code in found.items() if code in words} | learned
 
 
 def without_denormals(feed):

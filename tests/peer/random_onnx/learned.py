@@ -10,6 +10,11 @@ def floats(m, count, scale=1.0):
     return [float(x) for x in np.round(m.rng.normal(0, scale, count), 2).astype(np.float32)]
 
 
+def offsets(m, count):
+    """Of scores: those of features with few digits are not exactly 0, where rounding would choose a class."""
+    return [float(np.float32(x + 0.0037)) for x in floats(m, count)]
+
+
 def table(m, types, width=None):
     """Rows of features, a few of them, whose number the file says."""
     def fits(v):
@@ -98,7 +103,7 @@ def linear_regressor(m):
     x = table(m, {"f32"})
     width, targets = x.dims[1][0], m.int(1, 3)
     m.node("LinearRegressor", [x], [("f32", [x.dims[0], m.lit(targets)])], ML, coefficients=floats(m, targets * width), targets=targets,
-           intercepts=floats(m, targets) if m.chance(0.7) else None, post_transform=m.one(TRANSFORMS))
+           intercepts=offsets(m, targets) if m.chance(0.7) else None, post_transform=m.one(TRANSFORMS))
 
 
 def labels(m, count):
@@ -113,7 +118,7 @@ def linear_classifier(m):
     x = table(m, {"f32", "f64", "i32", "i64"})
     width, classes = x.dims[1][0], m.int(2, 4)
     rows = 1 if classes == 2 and m.chance(0.5) else classes
-    classified(m, "LinearClassifier", x, classes, coefficients=floats(m, rows * width), intercepts=floats(m, rows), classlabels_ints=labels(m, classes),
+    classified(m, "LinearClassifier", x, classes, coefficients=floats(m, rows * width), intercepts=offsets(m, rows), classlabels_ints=labels(m, classes),
                post_transform=m.one(TRANSFORMS), multi_class=m.one([None, 0, 1]))
 
 
@@ -128,7 +133,7 @@ def svm_regressor(m):
     attrs = {"support_vectors": floats(m, count * width), "coefficients": floats(m, count), "n_supports": count}
     if m.chance(0.3):
         attrs = {"coefficients": floats(m, width), "n_supports": 0}
-    m.node("SVMRegressor", [x], [("f32", [x.dims[0], m.lit(1)])], ML, rho=floats(m, 1), one_class=m.one([None, 0, 1]),
+    m.node("SVMRegressor", [x], [("f32", [x.dims[0], m.lit(1)])], ML, rho=offsets(m, 1), one_class=m.one([None, 0, 1]),
            **attrs, **(kernel(m) if attrs["n_supports"] else kernel(m, ["LINEAR"])))
 
 
@@ -136,7 +141,7 @@ def svm_classifier(m):
     x = table(m, {"f32", "f64", "i64", "i32"})
     width, classes = x.dims[1][0], m.int(2, 4)
     if m.chance(0.2):
-        classified(m, "SVMClassifier", x, classes, **kernel(m, ["LINEAR"]), coefficients=floats(m, classes * width), rho=floats(m, 1),
+        classified(m, "SVMClassifier", x, classes, **kernel(m, ["LINEAR"]), coefficients=floats(m, classes * width), rho=offsets(m, 1),
                    classlabels_ints=labels(m, classes), post_transform=m.one(TRANSFORMS))
         return
     each = [m.int(1, 3) for _ in range(classes)]
@@ -144,7 +149,7 @@ def svm_classifier(m):
     odds = {"prob_a": floats(m, pairs), "prob_b": floats(m, pairs)} if m.chance(0.5) else {}
     scores = classes if odds or classes == 2 else pairs
     classified(m, "SVMClassifier", x, scores, support_vectors=floats(m, sum(each) * width), coefficients=floats(m, (classes - 1) * sum(each)),
-               vectors_per_class=each, rho=floats(m, pairs), classlabels_ints=labels(m, classes), post_transform=m.one(TRANSFORMS), **odds,
+               vectors_per_class=each, rho=offsets(m, pairs), classlabels_ints=labels(m, classes), post_transform=m.one(TRANSFORMS), **odds,
                **kernel(m))
 
 

@@ -134,6 +134,13 @@ TEST(onnx_damaged, an_if_has_a_condition) {
   EXPECT_NE(Opened(maker).run({}).find("its condition is missing"), std::string::npos) << Opened(maker).run({});
 }
 
+TEST(onnx_damaged, a_node_without_outputs_is_refused) {
+  Maker maker(18);
+  maker.input("x", 1, {"4"}).node("Split", {"x"}, {}).node("Abs", {"x"}, {"y"}).output("y");
+  std::string said(maker.import().status().message());
+  EXPECT_NE(said.find("(Split of ai.onnx, opset 18): it has no outputs"), std::string::npos) << said;
+}
+
 TEST(onnx_damaged, weights_without_axes_are_refused) {
   Maker maker;
   maker.input("x", 2, {"1", "2", "3"}).input("w", 2, {}).input("zero", 2, {"2"}).input("scale", 1, {});
