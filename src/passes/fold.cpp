@@ -14,6 +14,7 @@ namespace rlx {
 
 // A larger constant must not be larger than its inputs, and must be made in time that grows as they do.
 static constexpr int64_t kMaxElements = int64_t{1} << 16;
+static constexpr int64_t kMaxGrowth = 64;  // of a value inside a composite, against the largest input
 
 // Whether the node gives the real values of quantised numbers, or these numbers as i32. The rules for products of
 // quantised numbers look for such nodes, so they are not folded.
@@ -59,15 +60,25 @@ static bool worth_folding(const Graph& graph, const Node& node, Grade math) {
   return made <= std::max(given, kMaxElements);
 }
 
-// The results of one node, which the interpreter runs as a graph of its own.
+// The results of one node, which the interpreter runs as a graph of its own. A composite may need much more inside than
+// it takes or gives, as a window does that reaches far beyond its input: then it stays a node.
 static Result<std::vector<Tensor>> evaluate_node(const Graph& graph, const Node& node) {
   Graph aside("", &graph.table());
-  std::vector<Value> in;
-  for (Value value : node.in)
-    in.push_back(present(value) ? RLX_TRY(aside.add_constant(*graph.constant(value))) : kAbsent);
+  std::vector<Value> in(node.in.size(), kAbsent);
+  int64_t largest = kMaxElements;
+  for (size_t i = 0; i < in.size(); i++) {
+    if (!present(node.in[i])) continue;
+    const Tensor& constant = *graph.constant(node.in[i]);
+    in[i] = RLX_TRY(aside.add_constant(constant));
+    largest = std::max(largest, constant.count());
+  }
   Value value = RLX_TRY(aside.add(graph.info(node), in, node.attrs, node.name));
   for (uint32_t i = 0; i < node.out.size(); i++) RLX_TRY(aside.add_output("out" + std::to_string(i), {value.node, i}));
-  return interpret(aside, {});
+  MakeTensor make = [&](DType dtype, std::span<const int64_t> dims) -> Result<Tensor> {
+    if (element_count(dims).value_or(INT64_MAX) / kMaxGrowth > largest) return Status(Code::kNoMemory, "too large for a constant");
+    return Tensor::create(dtype, dims);
+  };
+  return interpret(aside, {}, {}, {.make = &make});
 }
 
 Result<std::vector<Value>> fold_node(Graph& graph, const Node& node, Grade math) {

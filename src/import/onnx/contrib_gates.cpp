@@ -76,7 +76,7 @@ void build_gated_add(Call& call) {
 
 // [.., branches, size], of streams that may stand side by side in the last axis.
 Expr grouped(Expr x, int64_t branches) {
-  if (branches < 1) return x;
+  if (branches < 1 || x.rank() == 0) return x;
   std::vector<Dim> dims = x.dims();
   dims.back() = branches;
   dims.emplace_back(-1);

@@ -63,17 +63,18 @@ Window window_of(Call& call, const std::vector<int64_t>& kernel, bool transposed
     call.fail(Code::kShape, format("kernel, strides, dilations and pads do not suit {} spatial axes", n));
     return failed;
   }
-  if (std::any_of(window.kernel.begin(), window.kernel.end(), [](int64_t size) { return size < 0; }))
-    return call.fail_of_sizes("the size of its kernel is open"), window;
+  bool is_given = call.has_attr("kernel_shape");
+  if (!is_given && std::ranges::any_of(window.kernel, [](int64_t size) { return size < 0; }))
+    return call.fail_of_sizes("the size of its kernel is open"), failed;
   for (size_t i = 0; i < kernel.size(); i++)  // a pool has none but the attribute's
     if (kernel[i] >= 0 && window.kernel[i] != kernel[i])
       return call.fail(Code::kShape, format("'kernel_shape' says {}, the weights {}", window.kernel[i], kernel[i])),
-             window;
+             failed;
   auto first = dims.begin() + (has_channels_last(call) ? 1 : 2);
   std::vector<Dim> space(first, first + static_cast<ptrdiff_t>(n));
   for (size_t i = 0; i < n; i++) {
     if (window.strides[i] < 1 || window.dilation[i] < 1 || window.kernel[i] < 1)
-      return call.fail(Code::kData, "a kernel, stride or dilation below 1"), window;
+      return call.fail(Code::kData, "a kernel, stride or dilation below 1"), failed;
     window.lo[i] = pads[i], window.hi[i] = pads[i + n];
   }
   if ((automatic == "SAME_UPPER" || automatic == "SAME_LOWER") && !transposed)

@@ -109,6 +109,9 @@ bool is_counted(Call& call, const BodyGraph& body) {
 
 // Adds the op `scan` or `while`.
 Status build_loop_op(Call& call, const GraphProto& proto) {
+  for (size_t i = 0; i < 2; i++)
+    if (const Sizes* known = call.sizes(i); known && known->items.size() != 1)
+      return Status(Code::kData, "'M' or 'cond' is not one number");
   std::vector<ValueType> types{{DType::kI64, scalar_or_list(proto, 0)}, {DType::kBool, scalar_or_list(proto, 1)}};
   for (size_t i = 2; i < call.inputs(); i++) types.push_back(call.type(i));
   size_t carries = types.size();

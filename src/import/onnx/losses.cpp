@@ -38,6 +38,8 @@ Step step_of(Call& call, size_t lists) {
   Expr rate = reshape(call.in(0), {}), steps = cast(reshape(call.in(1), {}), rate.valid() ? rate.dtype() : DType::kF32);
   if (call.inputs() < 2 + lists || (call.inputs() - 2) % lists != 0)
     call.fail(Code::kData, format("its inputs after the second are not {} lists of equal length", lists));
+  for (size_t i = 0; i < call.inputs(); i++)
+    if (!call.has(i)) call.fail(Code::kData, format("its input {} is missing", i));
   return {rate, steps, (call.inputs() - 2) / lists, call.f64("norm_coefficient", 0)};
 }
 

@@ -113,6 +113,7 @@ void build_tf_idf(Call& call) {
   if (!x.valid()) return;
   if (x.rank() != 1 && x.rank() != 2) return call.fail(Code::kShape, "its input is neither a row nor rows");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF") return call.fail(Code::kData, "'mode' is not TF, IDF or TFIDF");
+  if (shortest < 1 || longest < shortest) return call.fail(Code::kData, "n-grams without a length");
   if (skipped < 0 || skipped >= kMaxWindows || longest > kMaxWindows || (skipped + 1) * longest > kMaxWindows)
     return call.fail(Code::kUnsupported, format("n-grams of up to {} with {} skipped", longest, skipped));
   std::vector<Grams> grams = grams_of(call, shortest, longest);

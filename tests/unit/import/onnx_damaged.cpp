@@ -141,6 +141,57 @@ TEST(onnx_damaged, a_node_without_outputs_is_refused) {
   EXPECT_NE(said.find("(Split of ai.onnx, opset 18): it has no outputs"), std::string::npos) << said;
 }
 
+TEST(onnx_damaged, a_step_of_training_has_all_its_inputs) {
+  Maker maker;
+  maker.input("rate", 1, {}).input("steps", 7, {}).input("x", 1, {"2"}).input("g", 1, {"2"});
+  maker.node("Adagrad", {"rate", "steps", "x", "", "g"}, {"y", "h"}, {}, "ai.onnx.preview.training").output("y");
+  EXPECT_NE(Opened(maker).run({}).find("its input 3 is missing"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_damaged, a_kernel_has_a_size) {
+  Maker maker(11);
+  maker.input("x", 1, {"1", "1", "3"}).input("w", 1, {"1", "1", "3"});
+  maker.node("ConvTranspose", {"x", "w"}, {"y"},
+             {Maker::attr("kernel_shape", std::vector<int64_t>{INT64_MIN}),
+              Maker::attr("output_shape", std::vector<int64_t>{9})});
+  maker.output("y");
+  EXPECT_NE(Opened(maker).run({}).find("'kernel_shape' says"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_damaged, a_loop_has_one_condition) {
+  for (const char* empty : {"trips", "condition"}) {
+    Maker body, maker;
+    body.input("i", 7, {}).input("more", 9, {}).input("sum", 1, {}).node("Abs", {"sum"}, {"next"});
+    body.node("Identity", {"more"}, {"again"}).output("again").output("next");
+    maker.input("x", 1, {}).i64("one", {}, {1}).i64("none", {0}, {}).node("Cast", {"none"}, {"no"}, {Maker::attr("to", 9)});
+    bool has_trips = empty == std::string("condition");
+    maker.node("Loop", {has_trips ? "one" : "none", has_trips ? "no" : "", "x"}, {"y"}, {Maker::attr("body", body)});
+    maker.output("y");
+    EXPECT_NE(Opened(maker).run({}).find("not one number"), std::string::npos) << Opened(maker).run({});
+  }
+}
+
+TEST(onnx_damaged, n_grams_have_a_length) {
+  Maker maker(9);
+  maker.input("x", 7, {"n"});
+  maker.node("TfIdfVectorizer", {"x"}, {"y"},
+             {Message().text(1, "mode").text(4, "TF").number(20, 3), Maker::attr("min_gram_length", 1),
+              Maker::attr("max_gram_length", INT64_MIN), Maker::attr("max_skip_count", 5),
+              Maker::attr("ngram_counts", std::vector<int64_t>{0}),
+              Maker::attr("ngram_indexes", std::vector<int64_t>{0}),
+              Maker::attr("pool_int64s", std::vector<int64_t>{7})});
+  maker.output("y");
+  EXPECT_NE(Opened(maker).run({}).find("n-grams without a length"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_damaged, gates_of_streams_may_be_one_number) {
+  Maker maker;
+  maker.input("x", 1, {"1", "4"}).input("gate", 1, {});
+  maker.node("HyperConnectionPreMix", {"x", "gate"}, {"y"}, {Maker::attr("num_branches", 2)}, "com.microsoft");
+  maker.output("y");
+  EXPECT_NE(Opened(maker).run({}), "");
+}
+
 TEST(onnx_damaged, weights_without_axes_are_refused) {
   Maker maker;
   maker.input("x", 2, {"1", "2", "3"}).input("w", 2, {}).input("zero", 2, {"2"}).input("scale", 1, {});
