@@ -129,7 +129,8 @@ void CpuExecutable::resolve(const Access& access, const RunArgs& args, Slots slo
   view.strides.resize(view.dims.size());
   int64_t stride = 1;
   for (size_t i = view.dims.size(); i-- > 0;) {
-    view.strides[i] = access.dense ? stride : args.sizes.values[access.strides[i]];
+    bool is_any = view.dims[i] < 2;  // where no second position is, a step of a slice may be beyond all sizes
+    view.strides[i] = access.dense || is_any ? stride : args.sizes.values[access.strides[i]];
     stride *= view.dims[i];
   }
   // Block types have no views: their shift is 0.

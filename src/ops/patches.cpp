@@ -19,7 +19,7 @@ static std::vector<Windowed> windows_of(const Graph& graph, std::span<const Dim>
   for (size_t i = 0; i < dims.size(); i++) {
     Windowed it{kernel[i], attrs.i64s("strides")[i], attrs.i64s("dilation")[i],
                 dims[i],   attrs.dims("pad_lo")[i],  attrs.dims("pad_hi")[i]};
-    Dim room = it.n + it.lo + it.hi - Dim(it.dilation * (it.kernel - 1) + 1);
+    Dim room = it.n + it.lo + it.hi - (Dim(it.dilation) * Dim(it.kernel - 1) + Dim(1));
     it.count = graph.not_negative(floor_div(room, Dim(it.stride)) + Dim(1));
     windows.push_back(it);
   }

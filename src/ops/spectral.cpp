@@ -41,6 +41,7 @@ Outputs decompose_irfft(const Inputs& in, const Attrs& attrs) {
   if (!require(x, Guard::kLessEqual, 1, n)) return {};
   Dim half = floor_div(n, Dim(2)) + Dim(1), mirrored = floor_div(n + Dim(1), Dim(2));
   x = fitted(x, axis, half);
+  if (!x.valid()) return {x};
   // Entry 0, and the middle entry of an even n, are their own mirror images, so their imaginary parts are ignored.
   std::vector<Dim> along(x.rank(), 1);
   along[static_cast<size_t>(axis)] = half;

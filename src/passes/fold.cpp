@@ -75,7 +75,8 @@ static Result<std::vector<Tensor>> evaluate_node(const Graph& graph, const Node&
   Value value = RLX_TRY(aside.add(graph.info(node), in, node.attrs, node.name));
   for (uint32_t i = 0; i < node.out.size(); i++) RLX_TRY(aside.add_output("out" + std::to_string(i), {value.node, i}));
   MakeTensor make = [&](DType dtype, std::span<const int64_t> dims) -> Result<Tensor> {
-    if (element_count(dims).value_or(INT64_MAX) / kMaxGrowth > largest) return Status(Code::kNoMemory, "too large for a constant");
+    if (element_count(dims).value_or(INT64_MAX) / kMaxGrowth > largest)
+      return Status(Code::kNoMemory, "too large for a constant");
     return Tensor::create(dtype, dims);
   };
   return interpret(aside, {}, {}, {.make = &make});

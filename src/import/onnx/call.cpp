@@ -112,7 +112,9 @@ std::vector<double> Call::reals(size_t i, const char* what) {
     fail(Code::kData, std::string("the input '") + what + "' is missing");
   } else if (const Tensor& tensor = in_[i]->tensor;
              tensor && tensor.count() <= kMaxNumbers && !is_complex(tensor.dtype())) {
-    for (int64_t k = 0; k < tensor.count(); k++) numbers.push_back(element_as_f64(tensor, k));
+    auto aligned = tensor.aligned();  // what may become a param is as it lies in the file
+    if (!aligned.ok()) return fail(aligned.status()), numbers;
+    for (int64_t k = 0; k < tensor.count(); k++) numbers.push_back(element_as_f64(*aligned, k));
   } else if (sizes(i)) {
     for (int64_t number : this->numbers(i, what)) numbers.push_back(static_cast<double>(number));
   } else {

@@ -244,6 +244,7 @@ void build_feature_vectorizer(Call& call) {
     if (is_told) x = reshape(x, {x.dim(0), Dim(counts[i])});
     parts.push_back(x);
   }
+  if (parts.empty()) return call.fail(Code::kData, "there is nothing to join");
   call.out(0, concat(parts, 1));
 }
 

@@ -163,7 +163,10 @@ TEST(onnx_damaged, a_loop_has_one_condition) {
     Maker body, maker;
     body.input("i", 7, {}).input("more", 9, {}).input("sum", 1, {}).node("Abs", {"sum"}, {"next"});
     body.node("Identity", {"more"}, {"again"}).output("again").output("next");
-    maker.input("x", 1, {}).i64("one", {}, {1}).i64("none", {0}, {}).node("Cast", {"none"}, {"no"}, {Maker::attr("to", 9)});
+    maker.input("x", 1, {})
+        .i64("one", {}, {1})
+        .i64("none", {0}, {})
+        .node("Cast", {"none"}, {"no"}, {Maker::attr("to", 9)});
     bool has_trips = empty == std::string("condition");
     maker.node("Loop", {has_trips ? "one" : "none", has_trips ? "no" : "", "x"}, {"y"}, {Maker::attr("body", body)});
     maker.output("y");
@@ -174,12 +177,12 @@ TEST(onnx_damaged, a_loop_has_one_condition) {
 TEST(onnx_damaged, n_grams_have_a_length) {
   Maker maker(9);
   maker.input("x", 7, {"n"});
-  maker.node("TfIdfVectorizer", {"x"}, {"y"},
-             {Message().text(1, "mode").text(4, "TF").number(20, 3), Maker::attr("min_gram_length", 1),
-              Maker::attr("max_gram_length", INT64_MIN), Maker::attr("max_skip_count", 5),
-              Maker::attr("ngram_counts", std::vector<int64_t>{0}),
-              Maker::attr("ngram_indexes", std::vector<int64_t>{0}),
-              Maker::attr("pool_int64s", std::vector<int64_t>{7})});
+  maker.node(
+      "TfIdfVectorizer", {"x"}, {"y"},
+      {Message().text(1, "mode").text(4, "TF").number(20, 3), Maker::attr("min_gram_length", 1),
+       Maker::attr("max_gram_length", INT64_MIN), Maker::attr("max_skip_count", 5),
+       Maker::attr("ngram_counts", std::vector<int64_t>{0}), Maker::attr("ngram_indexes", std::vector<int64_t>{0}),
+       Maker::attr("pool_int64s", std::vector<int64_t>{7})});
   maker.output("y");
   EXPECT_NE(Opened(maker).run({}).find("n-grams without a length"), std::string::npos) << Opened(maker).run({});
 }
@@ -190,6 +193,15 @@ TEST(onnx_damaged, gates_of_streams_may_be_one_number) {
   maker.node("HyperConnectionPreMix", {"x", "gate"}, {"y"}, {Maker::attr("num_branches", 2)}, "com.microsoft");
   maker.output("y");
   EXPECT_NE(Opened(maker).run({}), "");
+}
+
+TEST(onnx_damaged, features_without_inputs_are_refused) {
+  Maker maker;
+  maker.input("x", 1, {"2"})
+      .node("FeatureVectorizer", {}, {"z"}, {}, "ai.onnx.ml")
+      .node("Abs", {"x"}, {"y"})
+      .output("y");
+  EXPECT_NE(Opened(maker).run({}).find("there is nothing to join"), std::string::npos) << Opened(maker).run({});
 }
 
 TEST(onnx_damaged, weights_without_axes_are_refused) {
