@@ -247,19 +247,22 @@ Status build_stacked(Call& call, StackedLoop loop) {
   return {};
 }
 
-// If the number of trips is known, a loop with sequences is unrolled. Else sequences may be rows that it stacks.
+// Few trips of a known number are unrolled. Else sequences may be rows that the loop stacks. Where they are not, it is
+// unrolled after all: known sizes of one trip may suffice where a body fails.
 Status build_with_sequences(Call& call, const GraphProto& body) {
+  constexpr int64_t kFewTrips = 64;
   const Sizes* most = call.sizes(0);
   bool is_known = most && most->items.size() == 1 && most->items[0].is_literal();
+  bool is_short = is_known && most->items[0].literal() <= kFewTrips;
   Importer::Refusals before = call.importer().refusals();
-  Status status = is_known ? unroll(call, body) : Status();
-  if (is_known && !status.detail(kOpenCondition)) return status;
+  Status status = is_short ? unroll(call, body) : Status();
+  if (is_short && !status.detail(kOpenCondition)) return status;
   call.importer().refusals() = before;
   if (auto loop = stacked_loop(call, body)) {
     if (build_stacked(call, std::move(*loop)).ok()) return {};
     call.importer().refusals() = std::move(before);
   }
-  return is_known ? status : unroll(call, body);  // known sizes of one trip may suffice where a body fails
+  return is_short ? status : unroll(call, body);
 }
 
 // A body cannot have sequences, nor carries of another rank or stacked rows of another size at every trip: such a loop

@@ -376,4 +376,23 @@ TEST(onnx_sequences, inputs_that_decide_structure_in_an_unrolled_loop_are_static
   EXPECT_EQ(Opened(appending("CumSum")).run({counting({2, 2}), axis}), "f32[4,2] 0 1 2 5 0 1 2 5");
 }
 
+// Rows of one size are stacked, so that a graph does not grow with the trips; else each trip has nodes of its own.
+TEST(onnx_sequences, many_trips_of_a_known_number_are_stacked_where_that_is_possible) {
+  for (bool grows : {false, true}) {
+    Maker body, maker(13);
+    body.input("i", 7, {}).input("more", 9, {}).sequence("s", 1).i64("zero", {1}, {0}).i64("one", {1}, {1});
+    body.node("Add", {"i", "one"}, {"end"}).node("Slice", {"x", "zero", grows ? "end" : "one"}, {"row"});
+    body.node("SequenceInsert", {"s", "row"}, {"longer"}).node("Identity", {"more"}, {"again"});
+    body.output("again").output("longer");
+    maker.input("x", 1, {"100"}).i64("trips", {}, {100}).node("SequenceEmpty", {}, {"none"});
+    maker.node("Loop", {"trips", "", "none"}, {"all"}, {Maker::attr("body", body)});
+    maker.node("ConcatFromSequence", {"all"}, {"joined"}, {Maker::attr("axis", 0)});
+    maker.node("ReduceSum", {"joined"}, {"y"}, {Maker::attr("keepdims", 0)}).output("y");
+    auto imported = maker.import();
+    ASSERT_TRUE(imported.ok()) << imported.status().message();
+    EXPECT_EQ(imported->graph.nodes().size() < 100, !grows);
+    EXPECT_EQ(Opened(maker).run({counting({100})}), grows ? "f32[] 166650" : "f32[] 0");
+  }
+}
+
 }  // namespace rlx
