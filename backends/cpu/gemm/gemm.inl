@@ -240,13 +240,17 @@ inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64
   for (int64_t c = 0; c < width && column + c < p.n; c += strip) {
     int64_t columns = min(p.n - column - c, strip);
     const float* b = panel.data + c * panel.terms;
-    auto product = [&](int64_t r, TileFn fn, float* sums, int64_t sums_row) {
+    auto product = [&](int64_t r, int64_t count, TileFn fn, float* sums, int64_t sums_row) {
       const float* ahead = panel.next ? panel.next + r * (p.k * width / rows) : panel.data;
-      fn({p.a + (row + r) * p.a_row, p.a_row, 1, b, strip, p.k, sums, sums_row, ahead}, false);
+      // The tiles of a block share the next panel. A single tile reads its panel from memory itself.
+      int64_t step = count == rows ? 16 : min(max(4 * width * count / rows, 16), 64);
+      fn({p.a + (row + r) * p.a_row, p.a_row, 1, b, strip, p.k, sums, sums_row, ahead, nullptr, step}, false);
     };
-    auto to_y = [&](int64_t r, int64_t, TileFn fn) { product(r, fn, p.y + (row + r) * p.y_row + column + c, p.y_row); };
+    auto to_y = [&](int64_t r, int64_t count, TileFn fn) {
+      product(r, count, fn, p.y + (row + r) * p.y_row + column + c, p.y_row);
+    };
     auto to_tile = [&](int64_t r, int64_t count, TileFn fn) {
-      product(r, fn, out, kTileStride);
+      product(r, count, fn, out, kTileStride);
       finish(p.epilogue, out, count, columns, corner(p.epilogue, row + r, column + c, p.y, p.y_row));
     };
     auto run = [&](auto&& tile) {
@@ -282,7 +286,7 @@ inline void product_run(const ProductArgs& p, int64_t begin, int64_t end) {
     int64_t row = block * blocks.size;
     int64_t rows = min(p.m - row, blocks.size);
     const float* here = p.packed + panel * width * p.k;
-    bool more = part + 1 < end && panel + 1 < panels;
+    bool more = panel + 1 < panels;  // the next chunk is most often of this thread, too
     product_panel(p, row, rows, panel * width, {here, p.k, more ? here + width * p.k : nullptr});
   }
 }

@@ -18,8 +18,9 @@ struct Tile {
   int64_t k;
   float* out;  // rows of Vecs vectors, out_row apart
   int64_t out_row;
-  const float* next;             // memory to prefetch meanwhile: 16 bytes for every term
+  const float* next;             // memory to prefetch meanwhile
   const TileEnd* end = nullptr;  // of an ending tile
+  int64_t next_step = 16;        // bytes of it for every term, at most 64
 };
 
 // Adds terms [0, k) to sums. If there are too few rows to hide the latency of an addition, several chains of
@@ -48,7 +49,7 @@ template <int Rows, int Vecs, int Chains>
   };
   for (; term + Chains <= k; term += Chains) {
     __builtin_prefetch(next, 0, 2);
-    next += 16 * Chains;
+    next += t.next_step * Chains;
     RLX_UNROLL for (int i = 0; i < Chains; ++i) add_term(i);
   }
   for (; term < k; ++term) add_term(0);
@@ -67,7 +68,7 @@ void tile_product(const Tile& t, bool add) {
   do {
     int64_t count = min(t.k - begin, kFold);
     Vec sums[Rows][Vecs];
-    const char* next = reinterpret_cast<const char*>(t.next) + 16 * begin;
+    const char* next = reinterpret_cast<const char*>(t.next) + t.next_step * begin;
     sum_terms<Rows, Vecs, Chains>(t, t.a + begin * t.a_col, t.b + begin * t.b_row, count, next, sums);
     const bool is_last = ends && begin + count >= t.k;
     RLX_UNROLL for (int r = 0; r < Rows; ++r) {

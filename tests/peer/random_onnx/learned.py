@@ -15,6 +15,11 @@ def offsets(m, count):
     return [float(np.float32(x + 0.0037)) for x in floats(m, count)]
 
 
+def uneven(m, count):
+    """Votes: no sums of them are equal but for rounding, which would choose a class."""
+    return [float(x) for x in m.rng.normal(0, 1, count).astype(np.float32)]
+
+
 def table(m, types, width=None):
     """Rows of features, a few of them, whose number the file says."""
     def fits(v):
@@ -186,7 +191,7 @@ def branches(m):
 def votes(m, prefix, leaves, targets, positive=False, every=False):
     """every: a leaf votes for all targets."""
     given = [(leaf, target) for leaf in leaves for target in m.rng.permutation(targets)[:targets if every else m.int(1, targets)]]
-    weights = floats(m, len(given))
+    weights = uneven(m, len(given))
     return {prefix + "_treeids": [tree for (tree, _), _ in given], prefix + "_nodeids": [node for (_, node), _ in given],
             prefix + "_ids": [int(target) for _, target in given], prefix + "_weights": [abs(w) for w in weights] if positive else weights}
 
@@ -197,7 +202,7 @@ def tree_regressor(m):
     x = table(m, {"f32", "f64"})
     targets = m.int(1, 3)
     nodes, leaves = grown(m, x.dims[1][0], m.int(1, 3), branches(m))
-    base = floats(m, targets) if m.chance(0.3) else None
+    base = uneven(m, targets) if m.chance(0.3) else None
     m.node("TreeEnsembleRegressor", [x], [("f32", [x.dims[0], m.lit(targets)])], ML, n_targets=targets, **nodes,
            **votes(m, "target", leaves, targets, every=base is not None), aggregate_function=m.one([None, "SUM", "AVERAGE", "MIN", "MAX"]),
            base_values=base, post_transform=m.one(TRANSFORMS))
@@ -209,7 +214,7 @@ def tree_classifier(m):
     x = table(m, {"f32", "f64", "i32", "i64"})
     classes = m.int(2, 4)
     nodes, leaves = grown(m, x.dims[1][0], m.int(1, 3), branches(m))
-    base = floats(m, 1 if classes == 2 else classes) if m.chance(0.3) else None
+    base = uneven(m, 1 if classes == 2 else classes) if m.chance(0.3) else None
     if classes == 2:
         given = votes(m, "class", leaves, 1, m.chance(0.5))
         given["class_ids"] = [0 if base else m.int(0, 1)] * len(given["class_ids"])
@@ -237,7 +242,7 @@ def tree_ensemble(m):
             rows[side + "leafs"][at] = int(is_leaf)
             rows[side + "nodeids"][at] = len(weights) if is_leaf else grow(depth + 1)
             if is_leaf:
-                weights.append(floats(m, 1)[0])
+                weights.append(uneven(m, 1)[0])
         return at
 
     for _ in range(m.int(1, 3)):
