@@ -57,7 +57,7 @@ def main():
     parser.add_argument("build", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
     parser.add_argument("--seconds", type=int, default=60, help="of each target (60)")
-    parser.add_argument("--every", type=int, default=20, help="read each N-th variant (20)")
+    parser.add_argument("--every", type=int, default=40, help="read each N-th variant (40)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="targets at once (one per processor)")
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs (0: another one in each run)")
     options = parser.parse_args()

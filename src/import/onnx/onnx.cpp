@@ -415,7 +415,9 @@ Status Importer::store(const NodeProto& node, std::vector<OnnxValue> results) {
 }
 
 Result<std::vector<OnnxValue>> Importer::inline_graph(const GraphProto& graph, std::vector<OnnxValue> inputs) {
-  RLX_TRY(count_expanded(graph.node.size()));
+  size_t work = graph.node.size();  // and the elements of sequences, which every trip copies
+  for (const OnnxValue& input : inputs) work += input.items.size();
+  RLX_TRY(count_expanded(work));
   if (graph.input.size() != inputs.size())
     return Status(Code::kData,
                   format("a sub-graph takes {}, not {}", plural(graph.input.size(), "input"), inputs.size()));

@@ -174,6 +174,20 @@ TEST(onnx_damaged, a_loop_has_one_condition) {
   }
 }
 
+// Every trip copies the sequence, so that 4096 of them would take seconds.
+TEST(onnx_damaged, a_sequence_that_grows_without_end_is_refused) {
+  Maker body, maker;
+  body.input("i", 7, {}).input("more", 9, {}).sequence("s", 1).i64("zero", {1}, {0}).i64("one", {1}, {1});
+  body.node("Add", {"i", "one"}, {"end"}).node("Slice", {"x", "zero", "end"}, {"row"});
+  body.node("SequenceInsert", {"s", "row"}, {"longer"}).node("Identity", {"more"}, {"again"});
+  body.output("again").output("longer");
+  maker.input("x", 1, {"9999"}).node("SequenceEmpty", {}, {"none"});
+  maker.node("Loop", {"", "", "none"}, {"all"}, {Maker::attr("body", body)}).node("SequenceLength", {"all"}, {"y"});
+  maker.output("y");
+  std::string said(maker.import().status().message());
+  EXPECT_NE(said.find("far too many nodes"), std::string::npos) << said;
+}
+
 TEST(onnx_damaged, n_grams_have_a_length) {
   Maker maker(9);
   maker.input("x", 7, {"n"});
