@@ -246,6 +246,30 @@ TEST(judge, knows_that_a_moved_factor_may_make_a_number_infinite_and_no_more) {
   }
 }
 
+// What a factor makes infinite another op may make finite: then it may be any number that this op gives.
+TEST(judge, knows_that_an_infinite_number_may_become_finite_and_no_more) {
+  auto graph = parse(R"(graph {
+    q = input f64[1,1,1]
+    k = input f64[1,1,1]
+    t = param f64[1,1,1]
+    %3 = matmul(q, k)
+    %4 = mul(%3, t)
+    %5 = tanh(%4)
+    output y = %5
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  RandomGraph random = with_contents(1, std::move(*graph));
+  for (bool overflows : {false, true}) {
+    *random.params.at("t").as<double>() = overflows ? 1.7e308 : 3;
+    *random.runs[0][0].as<double>() = 2, *random.runs[0][1].as<double>() = 0.5;
+    Results results = right_results(random);
+    auto meaning = Meaning::of(random);
+    ASSERT_TRUE(meaning.ok()) << meaning.status().message();
+    *results[0].as<double>() = -1;
+    EXPECT_EQ(meaning->difference(results).empty(), overflows);
+  }
+}
+
 // What a kernel makes of the tail of gelu may be 0, or a number that infinity times it is infinite: in a body too, and
 // in one that only the meaning of the layer has.
 TEST(judge, knows_that_the_tail_of_an_activation_in_a_layer_may_vanish) {

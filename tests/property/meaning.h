@@ -54,14 +54,19 @@ class Meaning {
 
   const RandomGraph& random_;
   size_t run_;
-  std::vector<Results> runs_;         // of the oracle, typed, noisy ones when they are needed
-  std::vector<Results> exceptions_;   // what else close rules may make of it: each element is one of these, or near it
-  std::vector<Results> by_stand_in_;  // of the oracle, for what may be anything; the first as it is
+  std::vector<Results> runs_;  // of the oracle, typed, noisy ones when they are needed
+  struct Exception {
+    Results results;
+    bool moves_factors;  // NaN where any number may come
+  };
+  std::vector<Exception> exceptions_;  // what else close rules may make of it: each element is one of these, or near it
+  std::vector<Results> by_stand_in_;   // of the oracle, for what may be anything; the first as it is
   Bounds bounds_ = Bounds::kError;
   bool has_attention_ = false;  // or what may become one
   bool has_product_ = false;
   bool has_batch_norm_ = false;
   bool has_nan_guard_ = false;
+  bool bounds_numbers_ = false;  // so that what is infinite by a moved factor may become any finite number
   bool has_huge_numbers_ = false;
   bool decides_by_overflow_ = false;  // huge numbers may decide outputs that are not floats
   bool has_finite_fill_ = false;      // a constant that is low enough to be a mask

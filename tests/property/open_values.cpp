@@ -154,8 +154,9 @@ Expr is_open_matrix(Builder& b, const Node& node, const Values& in) {
 
 // ---- all values of a node ----
 
-// For a finite stand-in, different numbers for different elements, and the opposite ones for the opposite stand-in:
-// what depends on their order depends on what they are. Cosines, because a matrix of them has full rank.
+// For a finite stand-in, different numbers for different elements, in another order for another stand-in, and the
+// opposite ones for the opposite stand-in: what depends on their order depends on what they are. Cosines, because a
+// matrix of them has full rank.
 Expr put(Expr value, Expr is_open, double stand_in) {
   Builder& b = value.builder();
   Expr number = b.scalar(DType::kF32, stand_in);
@@ -165,7 +166,7 @@ Expr put(Expr value, Expr is_open, double stand_in) {
       Expr place = iota(b, value.dims(), static_cast<int64_t>(axis), DType::kF32);
       index = index * b.size(value.dim(axis), DType::kF32) + place;
     }
-    number = number * unary(Op::kCos, index);
+    number = number * unary(Op::kCos, index * std::abs(stand_in));
   }
   return where(is_open, cast(number, value.dtype()), value);
 }

@@ -193,10 +193,12 @@ void build_slice(Call& call) {
     Expr x = call.in(0), starts = call.in(1), ends = call.in(2), steps = call.in(4);
     bool is_counted = starts.valid() && starts.rank() == 1 && starts.dim(0).is_literal();
     if (!call.has(3) && !is_counted) return call.fail_of_sizes("how many axes it has is not known");
-    Axes axes = call.has(3) ? call.axes(call.numbers(3, "axes"), x.rank())
-                            : trailing_axes(0, static_cast<size_t>(starts.dim(0).literal()));
-    if (axes.size() > x.rank()) return call.fail(Code::kData, format("{} axes, of rank {}", axes.size(), x.rank()));
-    std::array<Dim, 1> one_each{static_cast<int64_t>(axes.size())};
+    std::vector<int64_t> given = call.has(3) ? call.numbers(3, "axes") : std::vector<int64_t>();
+    Dim count = call.has(3) ? Dim(static_cast<int64_t>(given.size())) : starts.dim(0);
+    if (!(count.literal() <= static_cast<int64_t>(x.rank())))
+      return call.fail(Code::kData, format("{} axes, of rank {}", count, x.rank()));
+    Axes axes = call.has(3) ? call.axes(given, x.rank()) : trailing_axes(0, static_cast<size_t>(count.literal()));
+    std::array one_each{count};
     if (!require_shape(starts, "starts", one_each) || !require_shape(ends, "ends", one_each)) return;
     if (steps && !require_shape(steps, "steps", one_each)) return;
     return call.out(0, slice_in_run(call, x, starts, ends, steps, axes));

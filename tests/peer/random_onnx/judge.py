@@ -156,7 +156,7 @@ def with_noise(nodes, dtypes, count):
 def float_types(graph):
     """dtype of every value, in bodies too where that can be told: by type inference of onnx."""
     import onnx
-    learned = {node.outs[-1]: "f32" for node in nodes_of(graph, *LEARNED)}
+    learned = {node.outs[-1]: "f32" for node in nodes_of(graph, *LEARNED, "FeatureVectorizer", "OneHotEncoder")}
     model = graph.model()
     model.graph.value_info.extend(described(name, dtype, None) for name, dtype in learned.items() if name not in graph.outputs)
     model = onnx.shape_inference.infer_shapes(model)

@@ -148,6 +148,14 @@ TEST(onnx_damaged, a_step_of_training_has_all_its_inputs) {
   EXPECT_NE(Opened(maker).run({}).find("its input 3 is missing"), std::string::npos) << Opened(maker).run({});
 }
 
+TEST(onnx_damaged, bounds_of_a_slice_are_as_many_as_axes_at_most) {
+  Maker maker(13);
+  maker.input("x", 1, {"2"}).input("starts", 7, {"281474976710655"}).input("ends", 7, {"1"});
+  maker.node("Slice", {"x", "starts", "ends"}, {"y"}).output("y");
+  std::string said(maker.import().status().message());
+  EXPECT_NE(said.find("281474976710655 axes, of rank 1"), std::string::npos) << said;
+}
+
 TEST(onnx_damaged, a_kernel_has_a_size) {
   Maker maker(11);
   maker.input("x", 1, {"1", "1", "3"}).input("w", 1, {"1", "1", "3"});

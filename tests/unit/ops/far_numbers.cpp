@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers in attributes that no size is: below 0, or so large that sums and products with sizes wrap. Found by the
 // variants of texts (tests/fuzz/variants.py).
+#include "passes/pass.h"
 #include "tests/unit/programs.h"
 
 namespace rlx {
@@ -42,6 +43,20 @@ TEST(far_numbers, a_step_may_be_beyond_all_sizes) {
     ASSERT_TRUE(results.ok()) << results.status().message();
     EXPECT_EQ((*results)[0].count(), end[0] == '9');
   }
+}
+
+// A constant is not made that needs much more on the way than it takes or gives: of 2^21 positions each of these
+// windows has all but four outside.
+TEST(far_numbers, a_window_far_beyond_its_input_is_not_folded) {
+  auto graph = parse(R"(graph {
+    x = constant f32[1,1,4] {1, 2, 3, 4}
+    y, i = max_pool_with_indices(x) kernel=[2097151] pad_lo=[1048575] pad_hi=[1048575]
+    output y
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  auto folded = find_transform("fold")->run(*graph);
+  ASSERT_TRUE(folded.ok()) << folded.status().message();
+  EXPECT_NE(print(*folded).find("max_pool_with_indices"), std::string::npos) << print(*folded);
 }
 
 }  // namespace rlx
