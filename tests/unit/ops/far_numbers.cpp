@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers in attributes that no size is: below 0, or so large that sums and products with sizes wrap. Found by the
 // variants of texts (tests/fuzz/variants.py).
-#include "passes/pass.h"
+#include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
 
 namespace rlx {
@@ -54,7 +54,7 @@ TEST(far_numbers, a_window_far_beyond_its_input_is_not_folded) {
     output y
   })");
   ASSERT_TRUE(graph.ok()) << graph.status().message();
-  auto folded = find_transform("fold")->run(*graph);
+  auto folded = test::find_transform("fold")->run(*graph);
   ASSERT_TRUE(folded.ok()) << folded.status().message();
   EXPECT_NE(print(*folded).find("max_pool_with_indices"), std::string::npos) << print(*folded);
 }
