@@ -415,8 +415,9 @@ Status Importer::store(const NodeProto& node, std::vector<OnnxValue> results) {
 }
 
 Result<std::vector<OnnxValue>> Importer::inline_graph(const GraphProto& graph, std::vector<OnnxValue> inputs) {
-  size_t work = graph.node.size();  // and the elements of sequences, which every trip copies
-  for (const OnnxValue& input : inputs) work += input.items.size();
+  constexpr size_t kCopies = 4;  // of a sequence, about, that a trip passes on: each element is as much work as a node
+  size_t work = graph.node.size();
+  for (const OnnxValue& input : inputs) work += kCopies * input.items.size();
   RLX_TRY(count_expanded(work));
   if (graph.input.size() != inputs.size())
     return Status(Code::kData,

@@ -182,7 +182,7 @@ TEST(onnx_damaged, a_loop_has_one_condition) {
   }
 }
 
-// Every trip copies the sequence, so that 4096 of them would take seconds.
+// Every trip copies the sequence, so that thousands of them would take seconds.
 TEST(onnx_damaged, a_sequence_that_grows_without_end_is_refused) {
   Maker body, maker;
   body.input("i", 7, {}).input("more", 9, {}).sequence("s", 1).i64("zero", {1}, {0}).i64("one", {1}, {1});
