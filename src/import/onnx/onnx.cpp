@@ -312,11 +312,13 @@ void Importer::refuse(const NodeProto& node, const Status& status) {
   refuse_outputs(node);
   if (status.detail(kFollowsRefused)) return;
   if (status.detail(kUnrolledOnly)) refusals_.unrolls = true;
+  auto is_chosen = [&](const std::string& size) { return options_.choices.find_dim(size) != nullptr; };
+  bool is_of_sizes = status.detail(kDependsOnSizes);
   if (const std::string* wanted = status.detail(kStaticInputs))
     refusals_.wanted.insert(*wanted);
-  else if (status.detail(kDependsOnSizes))
+  else if (is_of_sizes && std::ranges::all_of(sizes_, is_chosen))  // else the sizes of the inputs may do
     refusals_.wanted.merge(static_inputs_of_sizes(node));
-  else if (!assumes_sizes_)
+  else if (!is_of_sizes && !assumes_sizes_)
     refusals_.only_unknown = false;
   std::string kind = format("{}: {}", kind_text(node, opset_of(node.domain)), status.message());
   auto known = std::find_if(refusals_.kinds.begin(), refusals_.kinds.end(),

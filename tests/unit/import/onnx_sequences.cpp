@@ -351,11 +351,14 @@ TEST(onnx_sequences, inputs_that_decide_how_many_pieces_there_are_are_static) {
   maker.input("limit", 7, {}).i64("first", {}, {0}).i64("step", {}, {1}).i64("each", {}, {2}).i64("last", {}, {-1});
   maker.node("Range", {"first", "limit", "step"}, {"x"}).node("SplitToSequence", {"x", "each"}, {"s"});
   maker.node("SequenceAt", {"s", "last"}, {"y"}).output("y");
-  Opened opened(maker);
+  Maker beside = maker;  // an input of an open size
+  beside.input("z", 1, {"n"}).node("Abs", {"z"}, {"w"}).output("w");
+  Opened alone(maker), opened(beside);
   for (auto [limit, last] : {std::pair(5, "i64[1] 4"), std::pair(6, "i64[2] 4 5")}) {
     Tensor tensor = *Tensor::create(DType::kI64, std::span<const int64_t>());
     *tensor.as<int64_t>() = limit;
-    EXPECT_EQ(opened.run({tensor}), last);
+    EXPECT_EQ(alone.run({tensor}), last);
+    EXPECT_EQ(opened.run({tensor, counting({100})}).substr(0, 6), std::string(last).substr(0, 6));
   }
 }
 
