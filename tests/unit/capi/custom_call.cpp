@@ -21,6 +21,7 @@ struct Shared {
   std::function<void()> give_back;
   rlx_env_t* last = nullptr;
   std::atomic<int> calls{0};
+  std::atomic<bool> is_alone{false};  // the test has released all that it holds
   std::vector<std::atomic<int>> touched = std::vector<std::atomic<int>>(3000);
 };
 Shared* shared = nullptr;
@@ -265,13 +266,16 @@ TEST_F(CustomCallTest, a_call_may_give_everything_back) {
       rlx_exec_release(exec);
       rlx_compiled_release(program);
       rlx_graph_release(std::exchange(graph, nullptr));
+      shared->is_alone = false;
       shared->give_back = [done] {
+        while (!shared->is_alone) std::this_thread::yield();
         rlx_fence_release(done);
         rlx_env_release(std::exchange(shared->last, nullptr));
       };
       shared->last = std::exchange(env, nullptr);
       OK(rlx_fence_signal(begin, nullptr));
       rlx_fence_release(begin);
+      shared->is_alone = true;
       if (threads == std::string("threads=0")) {
         OK(rlx_fence_wait(&done, 1, 1, UINT64_MAX, nullptr));
       }
