@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs libFuzzer targets and says for each how often it was executed, what it has covered, and what it found.
 
-usage: run.py BUILD [TARGET ...] [--seconds S] [--jobs J] [--seed N]
+usage: run.py BUILD [TARGET ...] [--seconds S] [--jobs J] [--seed N] [--every N]
 
 BUILD is the folder of the preset `fuzz`. Corpora lie in BUILD/corpus and grow from run to run; what is found is kept in
 BUILD/found, to be run again by BUILD/bin/fuzz_TARGET FILE, with what is printed here as BUILD/found/summary. Fails if
@@ -67,7 +67,8 @@ def main():
     for target in VARIANTS.keys() & set(options.targets or TARGETS):
         folder = options.build / "corpus" / target
         shutil.rmtree(folder, ignore_errors=True)
-        variants.write(folder, variants.VARIANTS[VARIANTS[target]](), options.every, options.seed)
+        if not variants.write(folder, variants.VARIANTS[VARIANTS[target]](), options.every, options.seed):
+            parser.error(f"{target}: there is nothing to make variants of; ONNX files are of the package libonnx-testdata")
     found = options.build / "found"
     found.mkdir(exist_ok=True)
     clean = True

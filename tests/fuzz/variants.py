@@ -207,7 +207,7 @@ def onnx_variants():
 # ---- texts ----
 
 def samples():
-    """(op, attributes, types of the inputs, number of outputs) of each sample, those once that differ in numbers only."""
+    """(op, attributes, types of the inputs, number of outputs) of each sample, once where samples differ in elements only."""
     seen = set()
     for path in sorted((TESTS / "samples").glob("*.golden")):
         for op, attrs, lines in re.findall(r"^case (\w+)(.*)\n((?:(?:in|out) .*\n)*)", path.read_text(), re.MULTILINE):
