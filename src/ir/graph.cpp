@@ -121,6 +121,19 @@ static Attrs leaf_attrs(const OpInfo& info, std::string_view name, DType dtype, 
   return {&info, std::move(values)};
 }
 
+void Graph::note_leaf(uint32_t node) {
+  leaf_index_.emplace(leaf_name(node), node);
+  (info(nodes_[node]).is(kVaries) ? inputs_ : params_).push_back(node);
+}
+
+void Graph::forget_leaf(uint32_t node) {
+  if (!info(nodes_[node]).is(kInterface)) return;
+  if (auto found = leaf_index_.find(leaf_name(node)); found != leaf_index_.end() && found->second == node)
+    leaf_index_.erase(found);
+  for (auto* list : {&inputs_, &params_})
+    if (!list->empty() && list->back() == node) list->pop_back();
+}
+
 Result<Value> Graph::add_input(std::string_view name, DType dtype, std::vector<Dim> dims) {
   RLX_TRY(check_leaf(*this, name, dims));
   RLX_TRY(check_parts(dims));
@@ -132,16 +145,14 @@ Result<Value> Graph::add_input(std::string_view name, DType dtype, std::vector<D
     if (range(dim).lo < 0) RLX_TRY(add_guard({Guard::kLessEqual, 0, dim, std::string(name), true}));
   }
   Value value = RLX_TRY(add(info(Op::kInput), {}, leaf_attrs(info(Op::kInput), name, dtype, std::move(dims))));
-  inputs_.push_back(value.node);
-  leaf_index_.emplace(name, value.node);
+  note_leaf(value.node);
   return value;
 }
 
 Result<Value> Graph::add_param(std::string_view name, DType dtype, std::vector<Dim> dims) {
   RLX_TRY(check_leaf(*this, name, dims));
   Value value = RLX_TRY(add(info(Op::kParam), {}, leaf_attrs(info(Op::kParam), name, dtype, std::move(dims))));
-  params_.push_back(value.node);
-  leaf_index_.emplace(name, value.node);
+  note_leaf(value.node);
   return value;
 }
 
@@ -252,10 +263,7 @@ Value Graph::append_copy(const Graph& from, uint32_t index, std::span<const Valu
   Node copy = from.nodes_[index];
   copy.in = {in.begin(), in.end()};
   Value value = append(std::move(copy));
-  if (!from.info(from.nodes_[index]).is(kInterface)) return value;
-  const std::string& name = leaf_name(value.node);
-  leaf_index_.emplace(name, value.node);
-  (from.info(from.nodes_[index]).is(kVaries) ? inputs_ : params_).push_back(value.node);
+  if (info(nodes_[value.node]).is(kInterface)) note_leaf(value.node);
   return value;
 }
 

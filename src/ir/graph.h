@@ -171,8 +171,8 @@ class Graph {
   // For a graph without nodes, whose symbols are those of another graph: takes note of the sizes that a node of the
   // other graph decides, so is_found_in_run knows them.
   void note_decided(const Node& node) { count_decided(node, 1); }
-  // A point to which roll_back returns: it removes later nodes (no leaves), guards and symbols, and restores ranges
-  // that were narrowed.
+  // A point to which roll_back returns: it removes later nodes, guards and symbols, and restores ranges that were
+  // narrowed.
   struct Mark {
     size_t nodes, symbols, guards, narrowed;
     bool operator==(const Mark&) const = default;
@@ -203,6 +203,8 @@ class Graph {
   const std::string* solve(const Guard& guard);
   bool is_settled(const Guard& guard) const;
   Status learn(uint32_t index);
+  void note_leaf(uint32_t node);
+  void forget_leaf(uint32_t node);  // nothing if it is none
   void count(const Node& node, int by);
   void count_decided(const Node& node, int by);
 

@@ -426,6 +426,7 @@ void Graph::roll_back(const Mark& mark) {
     guards_.pop_back();
   }
   while (nodes_.size() > mark.nodes) {
+    forget_leaf(static_cast<uint32_t>(nodes_.size() - 1));
     count(nodes_.back(), -1);
     nodes_.pop_back();
   }

@@ -47,11 +47,23 @@ class Inlining {
   // The values that stand for the outputs of a node, whose inputs have copies; none if it stays.
   Result<std::vector<Value>> replaced(GraphCopy& copy, uint32_t index) {
     Node node = copy.mapped_node(index);
-    if (const Graph* branch = known_branch(copy.to(), node)) return nodes_of(*branch, copy.to(), node);
+    if (const Graph* branch = known_branch(copy.to(), node)) return nodes_if_possible(*branch, copy.to(), node);
     return fold_node(copy.to(), node, math_);
   }
+  bool has_replaced() const { return has_replaced_; }
 
  private:
+  // None if no sizes meet the guards of the branch together with those around it. The graph around may be a branch
+  // itself, which no run takes at such sizes: so this is no error, and the `if` stays.
+  Result<std::vector<Value>> nodes_if_possible(const Graph& branch, Graph& to, const Node& node) {
+    Graph::Mark before = to.mark();
+    Result<std::vector<Value>> made = nodes_of(branch, to, node);
+    if (made.ok()) has_replaced_ = true;
+    if (made.status().code() != Code::kShape) return made;
+    to.roll_back(before);
+    return std::vector<Value>();
+  }
+
   Result<std::vector<Value>> nodes_of(const Graph& branch, Graph& to, const Node& node) {
     GraphCopy inlined(branch, to);
     RLX_TRY(inlined.declare_used());  // symbols that a body declares and never uses stay out
@@ -69,16 +81,18 @@ class Inlining {
   }
 
   Grade math_;
+  bool has_replaced_ = false;  // an `if` by its branch
 };
 
 }  // namespace
 
 Result<Graph> inline_branches(Graph graph, PassContext& context) {
-  while (has_known_branch(graph)) {
+  for (bool has_replaced = true; has_replaced && has_known_branch(graph);) {
     Inlining inlining(context.math);
     Graph made =
         RLX_TRY(with_replaced(graph, [&](GraphCopy& copy, uint32_t index) { return inlining.replaced(copy, index); }));
     graph = RLX_TRY(fold_constants(RLX_TRY(canonicalize(std::move(made), context)), context));
+    has_replaced = inlining.has_replaced();
   }
   return graph;
 }

@@ -163,6 +163,23 @@ TEST(graph, guards_that_no_size_meets_are_refused) {
   EXPECT_TRUE(last.add_guard(fixes).ok());
 }
 
+TEST(graph, a_leaf_that_is_rolled_back_may_come_again) {
+  Graph graph;
+  ASSERT_TRUE(graph.add_input("x", DType::kF32, {2}).ok());
+  ASSERT_TRUE(graph.add_param("w", DType::kF32, {2}).ok());
+  Graph::Mark mark = graph.mark();
+  for (int64_t size : {3, 4}) {
+    graph.roll_back(mark);
+    EXPECT_FALSE(graph.find_leaf("y") || graph.find_leaf("v"));
+    Value input = *graph.add_input("y", DType::kF32, {size}), param = *graph.add_param("v", DType::kF32, {size});
+    EXPECT_EQ(graph.find_leaf("y"), input);
+    EXPECT_EQ(graph.find_leaf("v"), param);
+    EXPECT_EQ(graph.inputs().size(), 2u);
+    EXPECT_EQ(graph.params().size(), 2u);
+  }
+  EXPECT_TRUE(graph.find_leaf("x") && graph.find_leaf("w"));
+}
+
 // Whichever comes first. What is rolled back says nothing.
 TEST(graph, a_guard_that_decides_a_minimum_is_read_into_those_that_name_it) {
   Dim n = Dim::symbol("n"), m = Dim::symbol("m"), k = Dim::symbol("k");

@@ -127,7 +127,9 @@ TEST(reentry, a_device_that_could_not_be_caught_up_is_forgotten) {
     if (what != std::string_view("prepare params")) return kCallbackOk;
     int now = host->prepared++;
     if (now == host->throws_at) throw 1;
-    if (now == host->sets_at) EXPECT_TRUE(host->model->set_param("w", noise({1}, 9)).ok());
+    if (now == host->sets_at) {
+      EXPECT_TRUE(host->model->set_param("w", noise({1}, 9)).ok());
+    }
     return kCallbackOk;
   };
   host.model = *Model::create(*Env::create({.threads = 1}, services), scaled(), nullptr, {});
