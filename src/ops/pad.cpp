@@ -21,10 +21,9 @@ Status infer_pad(InferArgs& args) {
     const Dim& n = args.dims()[i];
     Dim spread = n + args.not_negative(n - 1) * args.attrs.i64s("interior")[i];
     Dim length = args.not_negative(spread + lo[i] + hi[i]);
-    Interval before = args.graph.range(lo[i]), behind = args.graph.range(hi[i]);
-    bool grows = before.lo > 0 || behind.lo > 0, may_grow = before.hi > 0 || behind.hi > 0;
+    bool may_grow = args.graph.range(lo[i]).hi > 0 || args.graph.range(hi[i]).hi > 0;
     if (may_grow && !args.attrs.is("mode", "constant"))
-      RLX_TRY(args.require_le(grows ? Dim(1) : min(Dim(1), length), n, format("axis {} has nothing to pad with", i)));
+      RLX_TRY(args.require_le(min(Dim(1), length), n, format("axis {} has nothing to pad with", i)));
     args.out[0].dims.push_back(std::move(length));
   }
   return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Near misses: a graph with one change, which a rule may overlook.
 #include <algorithm>
+#include <map>
 
 #include "draw.h"
 #include "edit.h"
@@ -147,6 +148,14 @@ Result<Values> changed(const Graph& from, uint32_t index, const Values& in, Grap
   return random.pick(kChanges)(site);
 }
 
+// A node that now decides a size may take a fresh name, which a node behind it has already: no device compiles that.
+bool decides_each_size_once(const Graph& graph) {
+  std::map<std::string, uint32_t> decided;  // the node
+  for (const DecidedSize& size : decided_sizes(graph))
+    if (decided.emplace(size.symbol, size.node).first->second != size.node) return false;
+  return true;
+}
+
 }  // namespace
 
 std::optional<Graph> near_miss(const Graph& graph, Random& random) {
@@ -155,7 +164,7 @@ std::optional<Graph> near_miss(const Graph& graph, Random& random) {
     auto other = edited(graph, [&](Graph& to, uint32_t index, const Values& in) {
       return index == chosen ? changed(graph, index, in, to, random) : copy_node(graph, index, in, to);
     });
-    if (other.ok() && !other->outputs().empty()) return std::move(*other);
+    if (other.ok() && !other->outputs().empty() && decides_each_size_once(*other)) return std::move(*other);
   }
   return std::nullopt;
 }

@@ -32,6 +32,7 @@ TEST(pad, axes_are_independent_and_a_crop_past_everything_is_empty) {
 TEST(pad, of_nothing_and_of_one_element) {
   expect_op(Op::kPad, {f64s({0}, {}), f64s({}, {7})}, pad({1}, {1}, "constant", {3}), f64s({2}, {7, 7}));
   expect_op(Op::kPad, {f64s({0}, {})}, pad({0}, {0}, "edge"), f64s({0}, {}));
+  expect_op(Op::kPad, {f64s({0}, {})}, pad({1}, {-1}, "wrap"), f64s({0}, {}));
   expect_op(Op::kPad, {f64s({1}, {5})}, pad({2}, {1}, "reflect"), f64s({4}, {5, 5, 5, 5}));
   expect_failure(Op::kPad, {f64s({0}, {})}, pad({1}, {0}, "reflect"), Code::kShape, "nothing to pad with");
   expect_failure(Op::kPad, {f64s({0}, {})}, pad({0}, {1}, "reflect"), Code::kShape, "nothing to pad with");
