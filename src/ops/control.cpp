@@ -275,14 +275,19 @@ Status infer_if(InferArgs& args) {
 // which become fresh ones. Stacked outputs gain a first axis of size `trips`.
 class LoopTypes {
  public:
-  LoopTypes(InferArgs& args, const std::vector<std::string>& carried)
-      : args_(args), body_(*args.attrs.graph("body")), carried_(carried), varying_(own_symbols(body_)) {
+  // `length`: the number of trips, where sizes say it.
+  LoopTypes(InferArgs& args, const std::vector<std::string>& carried, std::optional<Dim> length = std::nullopt)
+      : args_(args),
+        given_(args.attrs.graph("body")),
+        length_(std::move(length)),
+        carried_(carried),
+        varying_(own_symbols(*given_)) {
     varying_.insert(varying_.end(), carried.begin(), carried.end());
   }
 
   Result<ValueType> carry(size_t i, const ValueType& before) {
-    const ValueType& formal = body_.node(body_.inputs()[i]).out[0];
-    ValueType got = as_before(type(i), before);
+    const ValueType& formal = body().node(body().inputs()[i]).out[0];
+    ValueType got = as_before(type(i), before, formal);
     RLX_TRY(check_type(args_, what(i) + " (a carry)", before, got, formal, carried_));
     ValueType after = before;
     for (size_t axis = 0; axis < formal.rank(); axis++) {
@@ -291,7 +296,7 @@ class LoopTypes {
         continue;
       }
       // No trip leaves the first size, which need not be in the range that the body declares.
-      Interval first = args_.graph.declared_range(before.dims[axis]), last = body_.declared_range(got.dims[axis]);
+      Interval first = args_.graph.declared_range(before.dims[axis]), last = body().declared_range(got.dims[axis]);
       after.dims[axis] = RLX_TRY(names_.next({std::min(first.lo, last.lo), std::max(first.hi, last.hi)}));
     }
     return after;
@@ -305,20 +310,43 @@ class LoopTypes {
   }
 
   Result<Dim> unknown_trips(int64_t most) { return names_.next({0, most < 0 ? Interval::kUnbounded : most}); }
-  void keep() { names_.keep(); }
+  void keep() {
+    names_.keep();
+    if (asking_) args_.attrs = args_.attrs.with("body", std::make_shared<const Graph>(std::move(*asking_)));
+  }
 
  private:
-  const ValueType& type(size_t i) const { return body_.type(body_.outputs()[i].value); }
+  const Graph& body() const { return asking_ ? *asking_ : *given_; }
+  const ValueType& type(size_t i) const { return body().type(body().outputs()[i].value); }
   // Sizes that are those of `before` in every trip, because the body's guards hold in it.
-  ValueType as_before(ValueType type, const ValueType& before) const {
+  ValueType as_before(ValueType type, const ValueType& before, const ValueType& formal) {
     for (size_t axis = 0; axis < std::min(type.rank(), before.rank()); axis++) {
       Dim& size = type.dims[axis];
       const Dim& first = before.dims[axis];
-      if (size != first && body_.implies(Guard::kEqual, size, first)) size = first;
+      if (size == first) continue;
+      if (body().implies(Guard::kEqual, size, first) || is_asked_in_body(formal.dims[axis], size)) size = first;
     }
     return type;
   }
-  std::string what(size_t i) const { return "'body', output '" + body_.outputs()[i].name + "'"; }
+  // The sizes in a body are what they say where its guards hold, and a loop may make no trip elsewhere. So if it has
+  // guards, what is still to be asked of its sizes becomes one of them, not one of the graph around.
+  bool is_asked_in_body(const Dim& formal, const Dim& size) {
+    if (given_->guards().empty() || is_carried(formal, carried_) || mentions(size, varying_)) return false;
+    Guard asked{Guard::kEqual, formal, size, args_.where(), true};
+    if (args_.graph.implies(asked.relation, asked.a, asked.b) || !may_hold(asked)) return false;
+    Graph asking = body();
+    if (!asking.add_guard(asked).ok())  // no trip ends
+      return length_ && args_.require(Guard::kEqual, 0, *length_).ok();
+    asking_ = std::move(asking);
+    return true;
+  }
+  bool may_hold(const Guard& guard) {
+    Graph::Mark before = args_.graph.mark();
+    bool may_hold = args_.graph.add_guard(guard).ok();
+    args_.graph.roll_back(before);
+    return may_hold;
+  }
+  std::string what(size_t i) const { return "'body', output '" + body().outputs()[i].name + "'"; }
   Status check_steady(size_t i, const Dim& dim) const {
     if (!mentions(dim, varying_)) return {};
     return args_.fail(Code::kShape, what(i) + ": the size " + dim.text() +
@@ -326,7 +354,9 @@ class LoopTypes {
   }
 
   InferArgs& args_;
-  const Graph& body_;
+  const std::shared_ptr<const Graph> given_;  // the body
+  std::optional<Graph> asking_;               // with the guards that it lacks, if there are any
+  const std::optional<Dim> length_;
   const std::vector<std::string>& carried_;
   std::vector<std::string> varying_;  // symbols that may differ from trip to trip
   std::set<std::string> taken_;
@@ -391,7 +421,7 @@ Status infer_scan(InferArgs& args) {
   std::vector<std::string> carried = RLX_TRY(store_carried(args, carries, {"body"}));
   RLX_TRY(check_inputs(args, "body", given, carried));
   RLX_TRY(check_output_least(args, std::max<size_t>(carries, 1)));
-  LoopTypes types(args, carried);
+  LoopTypes types(args, carried, length);
   args.out.clear();
   for (size_t i = 0; i < carries; i++) args.out.push_back(RLX_TRY(types.carry(i, given[i])));
   for (size_t i = carries; i < args.attrs.graph("body")->outputs().size(); i++)

@@ -487,4 +487,23 @@ TEST(control, a_carry_may_have_its_size_by_a_guard_of_the_body) {
   EXPECT_TRUE(graph->guards().empty()) << print(*graph);
 }
 
+// Where a trip is made, n is 1 or more, as a guard of the body asks. So no trip ends.
+TEST(control, a_carry_whose_size_contradicts_a_guard_of_the_body_allows_no_trip) {
+  auto graph = parse(R"(graph (n, m) {
+    x = input f32[n]
+    y, z = scan(x) body=graph {
+      a = input f32[n]
+      twice = concat(a, a) axis=0
+      last = slice(a) starts=[n - 1] ends=[n] steps=[2] axes=[0]
+      sum = reduce(last) fn=sum axes=[0]
+      output twice
+      output sum
+    } n_carry=1 n_xs=0 length=m
+    output y
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  ASSERT_EQ(graph->guards().size(), 1u) << print(*graph);
+  EXPECT_EQ(text_of(graph->guards()[0]), "0 = m");
+}
+
 }  // namespace rlx::test
