@@ -304,7 +304,12 @@ class LoopTypes {
 
   Result<ValueType> stacked(size_t i, const Dim& trips) {
     ValueType result = type(i);
-    for (const Dim& dim : result.dims) RLX_TRY(check_steady(i, dim));
+    // By all guards of the body, whichever were known when it got its types: so the size of no rows does not depend on
+    // that.
+    for (Dim& dim : result.dims) {
+      dim = body().resolved(dim);
+      RLX_TRY(check_steady(i, dim));
+    }
     result.dims.insert(result.dims.begin(), trips);
     return result;
   }
