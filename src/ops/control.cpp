@@ -286,7 +286,7 @@ class LoopTypes {
   }
 
   Result<ValueType> carry(size_t i, const ValueType& before) {
-    const ValueType& formal = body().node(body().inputs()[i]).out[0];
+    const ValueType& formal = given_->node(given_->inputs()[i]).out[0];  // asking_ is another graph by and by
     ValueType got = as_before(type(i), before, formal);
     RLX_TRY(check_type(args_, what(i) + " (a carry)", before, got, formal, carried_));
     ValueType after = before;
