@@ -104,10 +104,18 @@ bool is_usable_scale(double scale) {
   return scale == 0 || is_moderate(scale);
 }
 
-// scores * s
+// What is added to scores, in a dtype in which it may be scaled and added up: scores of halves may be finite where a
+// bias by itself would overflow.
+Expr in_f32(Expr term) {
+  return term && is_half(term.dtype()) ? cast(term, DType::kF32) : term;
+}
+
+// scores * s, scores / s
 Expr scaled(const Match& m) {
-  for (size_t i = 0; i < 2; i++) {
+  bool divides = m.is(m.anchor(), Op::kDiv);
+  for (size_t i = divides ? 1 : 0; i < 2; i++) {
     auto factor = m.splat(m.in(i));
+    if (divides && factor) factor = 1 / *factor;
     if (!factor || !std::isfinite(*factor)) continue;
     auto s = scores_of(m, m.in(1 - i));
     if (!s) continue;
@@ -118,8 +126,8 @@ Expr scaled(const Match& m) {
     s->scale *= *factor;
     if (!is_usable_scale(s->scale)) return m.miss("a scale that f32 may not hold");
     s->fill *= *factor;
-    if (s->bias) s->bias = s->bias * *factor;
-    if (s->additive) s->additive = s->additive * *factor;
+    if (s->bias) s->bias = in_f32(s->bias) * *factor;
+    if (s->additive) s->additive = in_f32(s->additive) * *factor;
     return absorbed(m, *s);
   }
   return Expr();
@@ -164,6 +172,7 @@ Expr converted(const Match& m) {
   DType from = m.in(0).dtype(), to = m.anchor().dtype();
   bool is_wide = (is_half(from) && to == DType::kF32) || (from == DType::kF32 && is_half(to));
   auto s = is_wide ? scores_of(m, m.in(0)) : std::nullopt;
+  if (s && is_half(to) && s->bias && !is_half(s->bias.dtype())) return m.miss("a bias that a half makes infinite");
   return s ? absorbed(m, *s) : Expr();
 }
 
@@ -245,7 +254,7 @@ Expr both(Expr a, Expr b) {
   return !a ? b : !b ? a : logical_and(a, b);
 }
 Expr plus(Expr a, Expr b) {
-  return !a ? b : !b ? a : a + b;
+  return !a ? b : !b ? a : in_f32(a) + in_f32(b);
 }
 
 // Whether a further mask of this fill can be a boolean. Where two masks apply, finite fills add up to a number that a
@@ -319,7 +328,7 @@ Expr chosen_scores(const Match& m) {
 
 void add_score_rules(RuleSet& rules) {
   rules.add(close, "scores_of_product", {Op::kMatmul}, scores_of_product);
-  rules.add(close, "scores_scaled", {Op::kMul}, scaled);
+  rules.add(close, "scores_scaled", {Op::kMul, Op::kDiv}, scaled);
   rules.add(close, "scores_scaled_by_heads", {Op::kMul, Op::kDiv}, scaled_by_heads);
   rules.add(close, "scores_softcapped", {Op::kMul}, softcapped);
   rules.add(close, "scores_plus", {Op::kAdd}, summed, 5, {Op::kScores});
