@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes floats in the dtype of the option `precision`: f16, bf16 and f32 all become that dtype. It inserts casts at
-// inputs and outputs, and around ops that cannot change their dtype.
+// inputs and outputs, and around ops that cannot change their dtype. Where such an op, or an output, reads a value that
+// has its dtype anyway, there is no cast: the bits of an input stay, and so do statistics that are always f32.
 #include <algorithm>
+#include <map>
 
 #include "ir/facts.h"
 #include "passes/casts.h"
@@ -32,7 +34,7 @@ class Conversion {
     }
     for (const GraphOutput& output : given_.outputs())
       RLX_TRY(made_.add_output(output.name, RLX_TRY(as_given(output.value))));
-    return std::move(made_);
+    return drop_dead(std::move(made_));  // casts that nothing reads
   }
 
  private:
@@ -64,12 +66,16 @@ class Conversion {
   Status cast_outputs(uint32_t index) {
     for (Value output : outputs_of(given_, index)) {
       Value value = copy_.mapped(output);
+      if (made_.type(value).dtype == given_.type(output).dtype) unchanged_.emplace(output, value);
       if (is_changeable(made_.type(value).dtype)) copy_.set(output, RLX_TRY(cast(value, dtype_)));
     }
     return {};
   }
 
-  Result<Value> as_given(Value value) { return cast(copy_.mapped(value), given_.type(value).dtype); }
+  Result<Value> as_given(Value value) {
+    auto found = unchanged_.find(value);
+    return found != unchanged_.end() ? found->second : cast(copy_.mapped(value), given_.type(value).dtype);
+  }
 
   Result<Value> cast(Value value, DType dtype) { return casts_.cast(made_, value, dtype); }
 
@@ -78,6 +84,7 @@ class Conversion {
   Graph made_;
   GraphCopy copy_;
   Casts casts_;
+  std::map<Value, Value> unchanged_;  // given values to those made, before a cast, that have the same dtype
 };
 
 }  // namespace

@@ -64,8 +64,8 @@ static Expr divide_by_constant(const Match& m, Grade grade) {
   auto c = m.splat(m.in(1));
   DType dtype = m.anchor().dtype();
   if (!c || !is_float(dtype) || !is_normal(dtype, *c) || !is_normal(dtype, 1 / *c)) return Expr();
-  if (!has_precise_inverse(dtype, *c)) return m.miss("a half does not hold the inverse well enough");
   if (is_power_of_two(*c) != (grade == exact)) return Expr();
+  if (!has_precise_inverse(dtype, *c)) return m.miss("a half does not hold the inverse well enough");
   if (!m.has_shape(m.in(0))) return Expr();
   if (grade != exact && feeds_step(m, m.anchor())) return m.miss("the quotient is rounded or compared");
   return m.in(0) * scalar_of(m.in(0), 1 / *c);

@@ -76,10 +76,8 @@ TEST(precision, stops_at_bits_and_bodies) {
             printed(R"(graph "g" () {
   x = input f16[4]
   c = input bool[]
-  %2 = cast(x) to=f32
-  %3 = cast(%2) to=f16
-  %4 = bitcast(%3) to=u16
-  %5 = if(c, %3) then=graph {
+  %2 = bitcast(x) to=u16
+  %3 = if(c, x) then=graph {
     a = input f16[4]
     %1 = neg(a)
     output p = %1
@@ -87,10 +85,35 @@ TEST(precision, stops_at_bits_and_bodies) {
     a = input f16[4]
     output p = a
   }
-  %6 = cast(%5) to=f32
-  %7 = cast(%6) to=f16
-  output y = %4
-  output z = %7
+  output y = %2
+  output z = %3
+})"));
+}
+
+// A half would make infinite what is f32 already and is read as f32: statistics, and what only passes through.
+TEST(precision, rounds_nothing_that_is_read_as_it_was) {
+  EXPECT_EQ(converted(R"(graph "g" () {
+  x = input f32[2,4]
+  %1, %1.mean, %1.inv_std = layer_norm(x) eps=1e-12
+  %2 = neg(%1.inv_std)
+  output y = %1
+  output inv_std = %1.inv_std
+  output negative = %2
+  output same = x
+})",
+                      DType::kF16),
+            printed(R"(graph "g" () {
+  x = input f32[2,4]
+  %1 = cast(x) to=f16
+  %2, %2.mean, %2.inv_std = layer_norm(%1) eps=1e-12
+  %3 = cast(%2.inv_std) to=f16
+  %4 = neg(%3)
+  %5 = cast(%2) to=f32
+  %6 = cast(%4) to=f32
+  output y = %5
+  output inv_std = %2.inv_std
+  output negative = %6
+  output same = x
 })"));
 }
 
