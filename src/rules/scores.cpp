@@ -172,8 +172,10 @@ Expr converted(const Match& m) {
   DType from = m.in(0).dtype(), to = m.anchor().dtype();
   bool is_wide = (is_half(from) && to == DType::kF32) || (from == DType::kF32 && is_half(to));
   auto s = is_wide ? scores_of(m, m.in(0)) : std::nullopt;
-  if (s && is_half(to) && s->bias && !is_half(s->bias.dtype())) return m.miss("a bias that a half makes infinite");
-  return s ? absorbed(m, *s) : Expr();
+  if (!s) return Expr();
+  if (is_half(to) && s->bias && !is_half(s->bias.dtype())) return m.miss("a bias that a half makes infinite");
+  if (is_half(to)) s->additive = Expr();  // it may be infinite as a half, so it must not become a bias
+  return absorbed(m, *s);
 }
 
 // reshape(scores) that splits and merges batch axes only -> the scores of q and k, reshaped alike
