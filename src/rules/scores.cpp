@@ -28,6 +28,10 @@ std::optional<Scores> scores_of(const Match& m, Expr value) {
                 attrs.flag("stays_additive")};
 }
 
+Expr in_f32(Expr x) {
+  return x && is_half(x.dtype()) ? cast(x, DType::kF32) : x;
+}
+
 Expr regrouped(Expr term, std::span<const Dim> from, std::span<const Dim> to) {
   if (!term || term.rank() <= 2 || std::equal(from.begin(), from.end(), to.begin(), to.end())) return term;
   std::vector<Dim> dims = term.dims(), wide, regrouped;
@@ -104,12 +108,6 @@ bool is_usable_scale(double scale) {
   return scale == 0 || is_moderate(scale);
 }
 
-// What is added to scores, in a dtype in which it may be scaled and added up: scores of halves may be finite where a
-// bias by itself would overflow.
-Expr in_f32(Expr term) {
-  return term && is_half(term.dtype()) ? cast(term, DType::kF32) : term;
-}
-
 // scores * s, scores / s
 Expr scaled(const Match& m) {
   bool divides = m.is(m.anchor(), Op::kDiv);
@@ -133,7 +131,7 @@ Expr scaled(const Match& m) {
   return Expr();
 }
 
-// scores * t, scores / t, where t is learned, one number for each head -> the scores of q * t, q / t
+// scores * t, scores / t, where t is learned, one number for each head -> the scores of q * t, q / t, in f32 for halves
 Expr scaled_by_heads(const Match& m) {
   bool divides = m.is(m.anchor(), Op::kDiv);
   for (size_t i = divides ? 1 : 0; i < 2; i++) {
@@ -142,8 +140,8 @@ Expr scaled_by_heads(const Match& m) {
     if (!factor.dim(-1).is(1) || !factor.dim(-2).is(1)) return m.miss("a factor that is not one for each head");
     auto s = scores_of(m, m.in(1 - i));
     if (!s || s->softcap != 0 || s->mask || s->bias) return m.miss("a factor for each head outside other links");
-    if (s->q.dtype() == DType::kF16) return m.miss("a factor for each head, with which queries of f16 may overflow");
-    s->q = divides ? s->q / factor : s->q * factor;
+    s->q = divides ? in_f32(s->q) / in_f32(factor) : in_f32(s->q) * in_f32(factor);
+    s->k = in_f32(s->k);
     return absorbed(m, *s);
   }
   return Expr();

@@ -8,6 +8,7 @@
 #include "ir/text.h"
 #include "ops/interpret.h"
 #include "rewrite/rule_set.h"
+#include "tests/support/tolerance.h"
 #include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
 
@@ -178,6 +179,36 @@ TEST(rewrite_soundness, halves_added_to_scores_overflow_where_they_did) {
     output lse
   })",
               {q, mask});
+}
+
+// The factor moves to the queries, of which another rounding would show in every score.
+TEST(rewrite_soundness, a_factor_of_a_head_does_not_round_queries_of_halves) {
+  for (std::string half : {"f16", "bf16"}) {
+    std::string text = R"(graph "g" {
+      q = input HALF[1,2,16,64]
+      k = input HALF[1,2,16,64]
+      v = input HALF[1,2,16,8]
+      factors = constant HALF[1,2,1,1] {0.3, 0.2}
+      s = matmul(q, k) transpose_b=true
+      t = mul(s, factors)
+      p = softmax(t)
+      y = matmul(p, v)
+      output y
+    })";
+    for (size_t at; (at = text.find("HALF")) != std::string::npos;) text.replace(at, 4, half);
+    DType dtype = half == "f16" ? DType::kF16 : DType::kBF16;
+    std::vector<Tensor> in;
+    for (uint32_t i = 0; i < 3; i++) in.push_back(convert(noise({1, 2, 16, i < 2 ? 64 : 8}, i + 1, 2), dtype));
+    auto graph = parse(text);
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    auto oracle = interpret(*graph, in, {}, {EvalMode::kOracle});
+    auto program = Program::compile(env_with(1), *graph, nullptr, nullptr, {});
+    ASSERT_TRUE(program.ok() && oracle.ok());
+    auto got = (*program)->run({}, in, {}, 1);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    EXPECT_NE((*program)->report("text")->find("attention"), std::string::npos);
+    EXPECT_EQ(test::difference((*got)[0], (*oracle)[0], dtype, Tol::kATT, {}), "") << text;
+  }
 }
 
 static const char* kScores = R"(graph "g" {
