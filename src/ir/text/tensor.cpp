@@ -28,7 +28,7 @@ static std::string element_text(T element) {
 
 // What a number is read as: one of less than f32 as f64, so that it is rounded once.
 template <class T>
-using Read = std::conditional_t<std::is_same_v<Compute<T>, float> && !std::is_same_v<T, float>, double, Compute<T>>;
+using Read = std::conditional_t<is_small_float<T>, double, Compute<T>>;
 
 template <class T>
 static bool read_number(std::string_view text, T& element) {

@@ -117,4 +117,23 @@ TEST(precision, rounds_nothing_that_is_read_as_it_was) {
 })"));
 }
 
+// A number that stands for infinity, as in (1 - mask) * -1e9, stays finite: 0 times infinity is NaN. Others become what
+// a cast makes of them.
+TEST(precision, masks_stay_finite) {
+  auto text = [](const char* constant) {
+    return std::string("graph \"g\" () {\n  x = input f16[2]\n  c = constant ") + constant +
+           "\n  y = add(x, c)\n  output y\n}";
+  };
+  std::string wide = text("f32[2] {-3.4028235e+38, 1}");
+  wide.replace(wide.find("f16"), 3, "f32");
+  for (auto [dtype, number] :
+       {std::pair(DType::kF16, "f16[2] {-65504, 1}"), {DType::kBF16, "bf16[2] {-3.3895314e+38, 1}"}})
+    EXPECT_NE(converted(wide.c_str(), dtype).find(number), std::string::npos) << converted(wide.c_str(), dtype);
+  for (const char* other : {"f32[2] {-1e+05, 1}", "f32[2] {-inf, 1}", "f32[2] {-1e+08, 1}"}) {
+    std::string given = text(other);
+    given.replace(given.find("f16"), 3, "f32");
+    EXPECT_NE(converted(given.c_str(), DType::kF16).find(other), std::string::npos) << other;
+  }
+}
+
 }  // namespace rlx
