@@ -409,39 +409,6 @@ TEST(messages, values_of_another_graph) {
          rlx_graph_output(u.graph, "y", far);
          return kept(u);
        }},
-      {"makes an output of a value that failed",
-       RLX_E_INVALID_ARGUMENT,
-       {nullptr, "y", nullptr, "0"},
-       {"output 'y': the value is 0, which a call that failed returns"},
-       {"an input"},
-       [](User& u) {
-         rlx_graph_output(u.graph, "y", 0);
-         return kept(u);
-       }},
-      {"makes an output of an input that is left out",
-       RLX_E_INVALID_ARGUMENT,
-       {nullptr, "y", "a value of this graph", "RLX_ABSENT"},
-       {"output 'y': RLX_ABSENT is not a value of this graph"},
-       {},
-       [](User& u) {
-         rlx_graph_output(u.graph, "y", RLX_ABSENT);
-         return kept(u);
-       }},
-      {"names a value that failed",
-       RLX_E_INVALID_ARGUMENT,
-       {nullptr, nullptr, nullptr, "0"},
-       {"rlx_graph_set_name: the value is 0, which a call that failed returns"},
-       {"an input"},
-       [](User& u) {
-         rlx_graph_set_name(u.graph, 0, "x");
-         return kept(u);
-       }},
-      {"asks what a value that failed is",
-       RLX_E_INVALID_ARGUMENT,
-       {nullptr, nullptr, nullptr, "0"},
-       {"rlx_graph_value_info: the value is 0, which a call that failed returns"},
-       {"an input"},
-       [](User& u) { return rlx_graph_value_info(u.graph, 0, nullptr, nullptr, 0, nullptr); }},
       {"asks what another graph's value is",
        RLX_E_INVALID_ARGUMENT,
        {nullptr, nullptr, nullptr, nullptr},
