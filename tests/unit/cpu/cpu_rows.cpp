@@ -377,6 +377,43 @@ TEST(cpu_rows, chains_become_one_region) {
   EXPECT_NE(program->report("dispatch")->find("\"region\""), std::string::npos);
 }
 
+// Pairs of sums, differences and products are one op of the interpreter, on either side of the second, unless more than
+// that reads the first.
+TEST(cpu_rows, regions_join_pairs_of_ops) {
+  using Two = Expr (*)(Expr, Expr);
+  const Two kTwo[] = {[](Expr a, Expr b) { return a + b; }, [](Expr a, Expr b) { return a - b; },
+                      [](Expr a, Expr b) { return a * b; }};
+  for (int64_t rows : {1, 7}) {
+    Graph graph;
+    Builder b(graph);
+    Expr x = input(b, "x", {rows, 515}), y = input(b, "y", {rows, 1}), z = input(b, "z", {515});
+    int count = 0;
+    auto made = [&](Expr value) { output(b, ("y" + std::to_string(count++)).c_str(), value); };
+    for (Two first : kTwo) {
+      for (Two second : kTwo) {
+        made(second(first(x, y), z));
+        made(second(z, first(x, y)));
+        made(second(first(x, y), first(x, z)));
+        made(second(second(first(x, y), z), x));
+        Expr shared = first(x, y);
+        made(second(shared, shared) * abs(z));
+        made(abs(shared) + second(z, shared));
+      }
+      made(unary(Op::kRelu, first(x, z)));
+    }
+    compare(graph, nullptr, {noise({rows, 515}), noise({rows, 1}, 8), noise({515}, 9)});
+  }
+}
+
+TEST(cpu_rows, regions_convert_what_they_read) {
+  Graph graph;
+  Builder b(graph);
+  Expr bytes = cast(input(b, "x", {3, 700}) * 100.0, DType::kU8), pixels = cast(bytes, DType::kF32);
+  output(b, "pixels", pixels);
+  output(b, "normal", (cast(bytes + bytes, DType::kF32) - 127.5) * input(b, "scale", {3, 1}));
+  compare(graph, nullptr, {noise({3, 700}), noise({3, 1}, 8)});
+}
+
 TEST(cpu_rows, movement_and_reductions) {
   Graph graph;
   Builder b(graph);
