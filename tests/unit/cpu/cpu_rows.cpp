@@ -434,6 +434,23 @@ TEST(cpu_rows, movement_and_reductions) {
   compare(graph, nullptr, {noise({5, 40, 6}), picks});
 }
 
+TEST(cpu_rows, two_norms) {
+  Graph graph;
+  Dim n = Dim::symbol("n");
+  ASSERT_TRUE(graph.declare_symbol("n", {0, 400}).ok());
+  Builder b(graph);
+  Expr x = input(b, "x", {n, 7, 33});
+  output(b, "all", b.op(Op::kReduceL2, {x}, {}));
+  output(b, "kept", b.op(Op::kReduceL2, {x}, {{"keep_dims", true}}));
+  output(b, "rows", b.op(Op::kReduceL2, {x}, {{"axes", std::vector<int64_t>{2}}}));
+  output(b, "middle", b.op(Op::kReduceL2, {x}, {{"axes", std::vector<int64_t>{1}}}));
+  output(b, "ends", b.op(Op::kReduceL2, {x}, {{"axes", std::vector<int64_t>{0, 2}}}));
+  for (int64_t size : {400, 5, 1, 0}) {
+    std::string report = compare(graph, nullptr, {noise({size, 7, 33})});
+    EXPECT_NE(report.find("\"norm_f32\""), std::string::npos) << report;
+  }
+}
+
 TEST(cpu_rows, picks_by_tuples_shifts_and_f64_in_whole_numbers) {
   Graph graph;
   Builder b(graph);
