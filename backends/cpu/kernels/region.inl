@@ -25,7 +25,8 @@ struct Tile {
   const float* at;
   int64_t step;  // between vectors: kLanes or 0
 };
-using TileOp = void (*)(float* dst, Tile a, Tile b, Tile c, int64_t n);
+using DenseOp = void (*)(float* dst, const float* a, const float* b, const float* c, int64_t n);
+using TileOp = void (*)(float* dst, Tile a, Tile b, Tile c, int64_t n);  // some operand has step 0
 
 template <RegionCode code>
 inline Vec evaluate(Vec a, Vec b, Vec c);
@@ -38,14 +39,14 @@ inline Vec evaluate(Vec a, Vec b, Vec c);
 #undef RLX_REGION
 
 template <RegionCode code, int Operands>
-void run_tile(float* dst, Tile a, Tile b, Tile c, int64_t n) {
-  if (a.step != 0 && (Operands < 2 || b.step != 0) && (Operands < 3 || c.step != 0)) {
-    for (int64_t i = 0; i < n; i += kLanes) {
-      Vec second = Operands > 1 ? load(b.at + i) : Vec{}, third = Operands > 2 ? load(c.at + i) : Vec{};
-      store(dst + i, evaluate<code>(load(a.at + i), second, third));
-    }
-    return;
+void run_dense(float* dst, const float* a, const float* b, const float* c, int64_t n) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Vec second = Operands > 1 ? load(b + i) : Vec{}, third = Operands > 2 ? load(c + i) : Vec{};
+    store(dst + i, evaluate<code>(load(a + i), second, third));
   }
+}
+template <RegionCode code, int Operands>
+void run_tile(float* dst, Tile a, Tile b, Tile c, int64_t n) {
   for (int64_t i = 0; i < n; i += kLanes) {
     Vec second = Operands > 1 ? load(b.at) : Vec{}, third = Operands > 2 ? load(c.at) : Vec{};
     store(dst + i, evaluate<code>(load(a.at), second, third));
@@ -55,6 +56,11 @@ void run_tile(float* dst, Tile a, Tile b, Tile c, int64_t n) {
 
 inline constexpr int kTileOperands[] = {
 #define RLX_REGION(name, operands, value) operands,
+#include "backends/cpu/kernels/region.def"
+#undef RLX_REGION
+};
+inline constexpr DenseOp kDenseOps[] = {
+#define RLX_REGION(name, operands, value) run_dense<RegionCode::k##name, operands>,
 #include "backends/cpu/kernels/region.def"
 #undef RLX_REGION
 };
@@ -70,13 +76,15 @@ inline void run_rest(RegionCode code, float* dst, Tile a, Tile b, Tile c, int64_
   const Tile from[3] = {a, b, c};
   for (int i = 0; i < kTileOperands[static_cast<int>(code)]; ++i)
     store(in[i], from[i].step == 0 ? load(from[i].at) : load(from[i].at, n));
-  kTileOps[static_cast<int>(code)](out, {in[0], kLanes}, {in[1], kLanes}, {in[2], kLanes}, kLanes);
+  kDenseOps[static_cast<int>(code)](out, in[0], in[1], in[2], kLanes);
   store(dst, load(out), n);
 }
 // The first n elements of a tile, and no memory behind them.
 inline void run_op(RegionCode code, float* dst, Tile a, Tile b, Tile c, int64_t n) {
-  const int64_t rest = n % kLanes, whole = n - rest;
-  if (whole > 0) kTileOps[static_cast<int>(code)](dst, a, b, c, whole);
+  const int64_t rest = n & (kLanes - 1), whole = n - rest;
+  const bool is_dense = (a.step & b.step & c.step) != 0;
+  if (whole > 0 && is_dense) kDenseOps[static_cast<int>(code)](dst, a.at, b.at, c.at, whole);
+  if (whole > 0 && !is_dense) kTileOps[static_cast<int>(code)](dst, a, b, c, whole);
   if (rest == 0) return;
   for (Tile* tile : {&a, &b, &c}) tile->at += tile->step != 0 ? whole : 0;
   run_rest(code, dst + whole, a, b, c, rest);
