@@ -197,8 +197,8 @@ void scattered(OneOp& it, const char* op, const Dims& indices, const char* reduc
 void every_second(OneOp& it) {
   it.node("Slice", {it.input({64, 56, 56}), it.numbers({0}), it.numbers({56}), it.numbers({2}), it.numbers({2})});
 }
-void depth_to_space(OneOp& it) {
-  it.node("DepthToSpace", {it.input({1, 256, 64, 64})}, {OnnxWriter::attribute("blocksize", int64_t{2})});
+void blocks(OneOp& it, const char* op, const Dims& x) {
+  it.node(op, {it.input(x)}, {OnnxWriter::attribute("blocksize", int64_t{2})});
 }
 void nonzero(OneOp& it) {
   it.cast(it.step("NonZero", {it.step("Greater", {it.input({256, 256}), it.number(1)})}));
@@ -254,8 +254,12 @@ const OpRow kRows[] = {
     {"ReduceSum, short rows", [](OneOp& it) { it.node("ReduceSum", {it.input({4096, 20}), it.numbers({1})}); }},
     {"ReduceMax, images", [](OneOp& it) { reduce(it, "ReduceMax", {8, 64, 56, 56}, {2, 3}); }},
     {"ReduceL2", [](OneOp& it) { reduce(it, "ReduceL2", {512, 512}, {0, 1}); }},
+    {"ReduceL2, rows", [](OneOp& it) { reduce(it, "ReduceL2", {512, 512}, {1}); }},
+    {"ReduceL1, rows", [](OneOp& it) { reduce(it, "ReduceL1", {512, 512}, {1}); }},
     {"ReduceMax, two axes", [](OneOp& it) { reduce(it, "ReduceMax", {30, 40, 50, 7}, {1, 3}); }},
     {"CumSum", [](OneOp& it) { it.node("CumSum", {it.input({512, 1024}), it.numbers({1})}); }},
+    {"CumSum, middle", [](OneOp& it) { it.node("CumSum", {it.input({64, 128, 64}), it.numbers({1})}); }},
+    {"Hardmax", [](OneOp& it) { it.node("Hardmax", {it.input({64, 1000})}, axis(-1)); }},
     {"ArgMax, rows", [](OneOp& it) { extreme(it, {2048, 128}); }},
     {"ArgMax, short rows", [](OneOp& it) { extreme(it, {65536, 4}); }},
     {"TopK 5", [](OneOp& it) { first(it, {64, 1000}, 5); }},
@@ -280,12 +284,14 @@ const OpRow kRows[] = {
     {"ScatterND, add", [](OneOp& it) { scattered(it, "ScatterND", {2000, 1}); }},
     {"ScatterElements", [](OneOp& it) { scattered(it, "ScatterElements", {2000, 64}, "none"); }},
     {"ScatterND, max", [](OneOp& it) { scattered(it, "ScatterND", {2000, 1}, "max"); }},
+    {"Cast, bytes", [](OneOp& it) { it.cast(it.byte_input({1, 3, 224, 224})); }},
     {"Cast, halves", [](OneOp& it) { halves(it, {128, 3072}); }},
     {"Einsum, diagonals", [](OneOp& it) { diagonals(it, 64, 200); }},
     {"Slice, steps", every_second},
     {"Pad", [](OneOp& it) { it.node("Pad", {it.input({4, 64, 56, 56}), it.numbers({0, 0, 1, 1, 0, 0, 1, 1})}); }},
     {"Tile", [](OneOp& it) { it.node("Tile", {it.input({128, 128}), it.numbers({4, 4})}); }},
-    {"DepthToSpace", depth_to_space},
+    {"DepthToSpace", [](OneOp& it) { blocks(it, "DepthToSpace", {1, 256, 64, 64}); }},
+    {"SpaceToDepth", [](OneOp& it) { blocks(it, "SpaceToDepth", {1, 64, 64, 64}); }},
 
     // products
     {"MatMul 1 768 3072", [](OneOp& it) { product(it, 1, 768, 3072); }},

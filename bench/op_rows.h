@@ -27,16 +27,11 @@ class OneOp {
     std::string name;
     Dims dims;
     std::vector<float> values;
+    std::vector<uint8_t> bytes;  // instead of values, of an input of bytes
   };
 
-  std::string input(const Dims& dims) {
-    Input it{"x" + std::to_string(inputs_.size()), dims, noise(dims)};
-    std::vector<std::string> sizes;
-    for (int64_t dim : dims) sizes.push_back(std::to_string(dim));
-    onnx_.input(it.name, OnnxWriter::kF32, sizes);
-    inputs_.push_back(std::move(it));
-    return inputs_.back().name;
-  }
+  std::string input(const Dims& dims) { return input(OnnxWriter::kF32, {"", dims, noise(dims), {}}); }
+  std::string byte_input(const Dims& dims) { return input(OnnxWriter::kU8, {"", dims, {}, random_bytes(dims)}); }
   std::string weight(const Dims& dims) {
     std::string name = next_weight();
     onnx_.f32(name, dims, noise(dims));
@@ -48,10 +43,8 @@ class OneOp {
     return name;
   }
   std::string bytes(const Dims& dims) {
-    std::vector<uint8_t> values(static_cast<size_t>(count_of(dims)));
-    for (uint8_t& byte : values) byte = static_cast<uint8_t>(random() >> 16);
     std::string name = next_weight();
-    onnx_.u8(name, dims, values);
+    onnx_.u8(name, dims, random_bytes(dims));
     return name;
   }
   std::string number(float value) {
@@ -80,12 +73,25 @@ class OneOp {
   std::vector<Input>& inputs() { return inputs_; }
 
  private:
+  std::string input(OnnxWriter::Type type, Input it) {
+    it.name = "x" + std::to_string(inputs_.size());
+    std::vector<std::string> sizes;
+    for (int64_t dim : it.dims) sizes.push_back(std::to_string(dim));
+    onnx_.input(it.name, type, sizes);
+    inputs_.push_back(std::move(it));
+    return inputs_.back().name;
+  }
   uint32_t random() { return state_ = state_ * 1664525u + 1013904223u; }
   // Between 0.1 and 1.1, so that roots and logarithms have a value.
   std::vector<float> noise(const Dims& dims) {
     std::vector<float> values(static_cast<size_t>(count_of(dims)));
     for (float& value : values) value = 0.1f + static_cast<float>(random() >> 8) / 0x1p24f;
     return values;
+  }
+  std::vector<uint8_t> random_bytes(const Dims& dims) {
+    std::vector<uint8_t> bytes(static_cast<size_t>(count_of(dims)));
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random() >> 16);
+    return bytes;
   }
   std::string next_weight() { return "w" + std::to_string(weights_++); }
 

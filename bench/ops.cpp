@@ -47,9 +47,11 @@ double bench_op(const OpRow& row, const Turns& turns) {
   Ort ort(model, 1);
   for (OneOp::Input& input : op.inputs()) {
     auto slot = static_cast<size_t>(rlx_compiled_find(program.compiled, RLX_INPUT, input.name.c_str()));
-    size_t bytes = input.values.size() * sizeof(float);
-    check(rlx_exec_bind_ptr(program.exec, RLX_INPUT, slot, input.values.data(), bytes));
-    ort.bind(input.name, Ort::Type::kF32, input.dims, input.values.data());
+    bool is_bytes = !input.bytes.empty();
+    void* data = is_bytes ? static_cast<void*>(input.bytes.data()) : input.values.data();
+    size_t bytes = is_bytes ? input.bytes.size() : input.values.size() * sizeof(float);
+    check(rlx_exec_bind_ptr(program.exec, RLX_INPUT, slot, data, bytes));
+    ort.bind(input.name, is_bytes ? Ort::Type::kU8 : Ort::Type::kF32, input.dims, data);
   }
   auto ours = [&] { check(rlx_exec_run(program.exec)); };
   auto peer = [&] { ort.run(); };

@@ -102,7 +102,7 @@ std::vector<std::string> names(void* session, Place count_place, Place name_plac
 }
 
 size_t bytes_of(Ort::Type type, const std::vector<int64_t>& dims) {
-  size_t bytes = type == Ort::Type::kI64 ? 8 : type == Ort::Type::kBool ? 1 : 4;
+  size_t bytes = type == Ort::Type::kI64 ? 8 : type == Ort::Type::kF32 ? 4 : 1;
   for (int64_t dim : dims) bytes *= static_cast<size_t>(dim);
   return bytes;
 }

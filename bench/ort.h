@@ -13,7 +13,7 @@ namespace bench {
 
 class Ort {
  public:
-  enum class Type : int { kF32 = 1, kI64 = 7, kBool = 9 };  // as ONNX numbers them
+  enum class Type : int { kF32 = 1, kU8 = 2, kI64 = 7, kBool = 9 };  // as ONNX numbers them
 
   static void load(const std::string& library);  // the path of libonnxruntime.so.*; once, before anything else
   static std::string version();

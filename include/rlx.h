@@ -748,11 +748,11 @@ RLX_MUST rlx_status_t *rlx_exec_tensor(rlx_exec_t *exec, int32_t kind, size_t sl
  * finds. */
 RLX_MUST rlx_status_t *rlx_exec_set_dim(rlx_exec_t *exec, const char *symbol, int64_t size);
 
-/* Carries state from run to run without a copy: at the start of every run but the first, the output slot and the input
- * slot exchange their memory, and the input takes the sizes of the output. Between two runs the output holds what the
- * last run wrote. Waits for runs in flight. Errors: RLX_E_RANGE (slot), RLX_E_DTYPE, RLX_E_SHAPE (rank), RLX_E_EXISTS
- * (a slot is linked already). A run that has to exchange the two slots returns RLX_E_STATE if one of them is bound and
- * the other is not. */
+/* Carries state from run to run without a copy: at the start of every run but the first after this call, the output
+ * slot and the input slot exchange their memory, and the input takes the sizes of the output. Between two runs the
+ * output holds what the last run wrote. Waits for runs in flight. Errors: RLX_E_RANGE (slot), RLX_E_DTYPE, RLX_E_SHAPE
+ * (rank), RLX_E_EXISTS (a slot is linked already). A run that has to exchange the two slots returns RLX_E_STATE if one
+ * of them is bound and the other is not. */
 RLX_MUST rlx_status_t *rlx_exec_link(rlx_exec_t *exec, size_t output, size_t input);
 
 /* The next runs read back only these n output slots, and may leave the others unwritten; NULL and 0 mean all. Errors:

@@ -30,7 +30,9 @@ Status read_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t
   inputs.in.reserve(n_in);
   for (size_t i = 0; i < n_in; i++) {
     if (!in[i]) return null_element("in", i);
-    inputs.in.push_back(*RLX_TRY(contents_to_retain(*in[i], env, "in")));
+    auto contents = contents_to_retain(*in[i], env, "in");  // the name of the element is made where it fails
+    if (!contents.ok()) return contents_to_retain(*in[i], env, element_name("in", i).c_str()).status();
+    inputs.in.push_back(**contents);
   }
   return {};
 }

@@ -17,7 +17,8 @@ Result<std::vector<Fence>> fences_of(const rlx_env* env, rlx_fence_t* const* fen
   list.reserve(n);
   for (size_t i = 0; i < n; i++) {
     if (!fences[i]) return null_element(argument, i);
-    if (env) RLX_TRY(same_env(env, fences[i]->env.get(), argument));
+    if (env && env != fences[i]->env.get())
+      return same_env(env, fences[i]->env.get(), element_name(argument, i).c_str());
     list.push_back(fences[i]->fence);
   }
   return list;

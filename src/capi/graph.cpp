@@ -36,10 +36,10 @@ rlx_value_t to_c(const rlx_graph_t& graph, Value value) {
   return kFirstValue + ((tag_and_node << kOutputBits) | value.output);
 }
 
-Result<Value> from_c(const rlx_graph_t& graph, rlx_value_t value) {
+Result<Value> from_c(const rlx_graph_t& graph, rlx_value_t value, std::string_view what) {
   if (value == RLX_ABSENT) return kAbsent;
   if (value == 0)
-    return Status(Code::kInvalidArgument, "an input is 0, the value of a call that failed").with("got", "0");
+    return Status(Code::kInvalidArgument, format("{} is 0, which a call that failed returns", what)).with("got", "0");
   uint64_t bits = value - kFirstValue, tag = bits >> (kNodeBits + kOutputBits);
   uint64_t node = (bits >> kOutputBits) & low_bits(kNodeBits), output = bits & low_bits(kOutputBits);
   const auto& nodes = graph.graph.nodes();
@@ -49,6 +49,14 @@ Result<Value> from_c(const rlx_graph_t& graph, rlx_value_t value) {
                 format("{} is not a value of this graph{}", value, tag == graph.tag ? "" : "; is it of another graph?"))
       .with("expected", "a value of this graph")
       .with("got", std::to_string(value));
+}
+
+Result<Value> present_from_c(const rlx_graph_t& graph, rlx_value_t value) {
+  if (value != RLX_ABSENT) return from_c(graph, value);
+  return Status(Code::kInvalidArgument,
+                "RLX_ABSENT is not a value of this graph: it stands for an input that is left out")
+      .with("expected", "a value of this graph")
+      .with("got", "RLX_ABSENT");
 }
 
 static Result<std::vector<Dim>> from_c(const rlx_graph_t& graph, const int64_t* dims, size_t rank) {
@@ -102,6 +110,7 @@ static rlx_value_t built(rlx_graph_t* graph, std::initializer_list<Argument> arg
 }
 
 static Status unknown_op(const OpTable& table, const std::string& name) {
+  if (name.empty()) return Status(Code::kNotFound, "the text names no op: it is empty");
   for (std::string_view leaf : {"input", "param", "constant"})
     if (name == leaf)
       return Status(Code::kNotFound, format("'{}' is not an op for rlx_graph_op: rlx_graph_{} makes one", leaf, leaf))
@@ -136,17 +145,24 @@ static Result<Given> given_to(const rlx_graph_t& graph, const OpInfo& info, std:
         .with("expected", std::to_string(kMaxInputs))
         .with("got", std::to_string(in.size()));
   Given given;
-  for (rlx_value_t value : in) given.in.push_back(RLX_TRY(from_c(graph, value)));
+  for (rlx_value_t value : in) given.in.push_back(RLX_TRY(from_c(graph, value, "an input")));
   given.attrs = RLX_TRY(parse_attrs(attrs_text));
   for (auto& pair : RLX_TRY(values_of(attrs, *graph.env.get(), info))) given.attrs.push_back(std::move(pair));
   return given;
 }
 
-// `text` is the op's name, perhaps with attributes: "layer_norm eps=1e-5".
+// The first word of "layer_norm eps=1e-5", and where it ends in the text.
+static std::pair<std::string, size_t> op_name_in(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
+  return {std::string(text.substr(begin, end - begin)), end};
+}
+
+// `text` is the op's name, perhaps with attributes.
 static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span<const rlx_value_t> in,
                             const rlx_attrs_t* attrs) {
-  size_t end = std::min(text.find(' '), text.size());
-  std::string name(text.substr(0, end));
+  auto [name, end] = op_name_in(text);
   const OpInfo* info = graph.graph.table().find(name);
   if (!info || !info->is_for_users()) return unknown_op(graph.graph.table(), name);
   std::string own = name_in_scopes(graph, name);
@@ -165,17 +181,18 @@ static Result<Value> add_typed(rlx_graph_t& graph, std::string_view op, std::ini
 // rlx_graph_unary and rlx_graph_binary take only ops with that many inputs, so that a wrong name cannot select another
 // op.
 static Result<Value> add_elementwise(rlx_graph_t& graph, const char* op, std::initializer_list<rlx_value_t> in) {
-  std::string_view name = op;
-  const OpInfo* info = graph.graph.table().find(name.substr(0, name.find(' ')));
-  if (!info || (info->is(kElementwise) && info->signature.in.size() == in.size()))
-    return add_typed(graph, name, in, {});
+  const OpInfo* info = graph.graph.table().find(op_name_in(op).first);
+  if (!info || !info->is_for_users() || (info->is(kElementwise) && info->signature.in.size() == in.size()))
+    return add_typed(graph, op, in, {});
   size_t takes = info->signature.in.size();
-  const char* call = !info->is(kElementwise) ? "op" : takes == 1 ? "unary" : takes == 2 ? "binary" : "op";
-  std::string what = info->is(kElementwise) ? "takes " + plural(takes, "input") : "is not elementwise";
+  bool is_elementwise = info->is(kElementwise);
+  const char* call = !is_elementwise ? "op" : takes == 1 ? "unary" : takes == 2 ? "binary" : "op";
+  std::string what = is_elementwise ? "takes " + plural(takes, "input") : "is not elementwise";
+  std::string of_inputs = "an elementwise op of ";
   return Status(Code::kInvalidArgument, format("{} {}, use rlx_graph_{}", info->name, what, call))
       .with("op", info->name)
-      .with("expected", plural(in.size(), "input"))
-      .with("got", plural(takes, "input"));
+      .with("expected", of_inputs + plural(in.size(), "input"))
+      .with("got", is_elementwise ? of_inputs + plural(takes, "input") : "an op that is not elementwise");
 }
 
 static Result<Value> add_scalar(rlx_graph_t& graph, rlx_dtype_t dtype, double value) {
@@ -334,7 +351,7 @@ rlx_value_t rlx_graph_op_n(rlx_graph_t* graph, const char* op, const rlx_value_t
 void rlx_graph_output(rlx_graph_t* graph, const char* name, rlx_value_t value) {
   if (!graph) return;
   keep(graph->status, {handle(graph, "graph"), {name, "name"}}, [&]() -> Status {
-    auto known = from_c(*graph, value);
+    auto known = present_from_c(*graph, value);
     if (!known.ok()) return std::move(known).status().prefixed(format("output '{}': ", name)).with("value", name);
     return graph->graph.add_output(name, *known);
   });
@@ -343,8 +360,9 @@ void rlx_graph_output(rlx_graph_t* graph, const char* name, rlx_value_t value) {
 void rlx_graph_set_name(rlx_graph_t* graph, rlx_value_t value, const char* name) {
   if (!graph) return;
   keep(graph->status, {handle(graph, "graph"), {name, "name"}}, [&]() -> Status {
-    Value known = RLX_TRY(from_c(*graph, value));
-    if (present(known)) graph->graph.set_name(known, in_scopes(*graph, name));
+    auto known = from_c(*graph, value);
+    if (!known.ok()) return std::move(known).status().prefixed("rlx_graph_set_name: ");
+    if (present(*known)) graph->graph.set_name(*known, in_scopes(*graph, name));
     return {};
   });
 }

@@ -24,7 +24,8 @@ struct rlx_graph : rlx::capi::Counted {
 namespace rlx::capi {
 
 rlx_value_t to_c(const rlx_graph_t& graph, Value value);  // 0 if it does not fit the bits of rlx_value_t
-// RLX_ABSENT is kAbsent; 0 and values of other graphs are errors.
-Result<Value> from_c(const rlx_graph_t& graph, rlx_value_t value);
+// RLX_ABSENT is kAbsent; 0 and values of other graphs are errors. `what` the value is, for the message.
+Result<Value> from_c(const rlx_graph_t& graph, rlx_value_t value, std::string_view what = "the value");
+Result<Value> present_from_c(const rlx_graph_t& graph, rlx_value_t value);  // RLX_ABSENT is an error too
 
 }  // namespace rlx::capi

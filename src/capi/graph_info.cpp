@@ -63,10 +63,10 @@ rlx_status_t* rlx_graph_value_info(const rlx_graph_t* graph, rlx_value_t value, 
   if (dtype) *dtype = 0;
   if (rank) *rank = 0;
   return guard({handle(graph, "graph"), array(dims, capacity, "dims")}, [&]() -> Status {
-    Value known = RLX_TRY(from_c(*graph, value));
-    if (!present(known)) return Status(Code::kInvalidArgument, "RLX_ABSENT has no dtype and no dims");
-    RLX_TRY(check_rank(*graph, known));
-    const ValueType& type = graph->graph.type(known);
+    auto known = present_from_c(*graph, value);
+    if (!known.ok()) return std::move(known).status().prefixed("rlx_graph_value_info: ");
+    RLX_TRY(check_rank(*graph, *known));
+    const ValueType& type = graph->graph.type(*known);
     for (size_t i = 0; i < std::min(capacity, type.rank()); i++) dims[i] = graph->env->dims.token(type.dims[i]);
     if (dtype) *dtype = static_cast<rlx_dtype_t>(type.dtype);
     if (rank) *rank = type.rank();

@@ -35,8 +35,12 @@ Status check_text(std::string_view subject, std::string_view name, std::string_v
       .with("got", shown);
 }
 
+std::string element_name(std::string_view array, size_t index) {
+  return format("{}[{}]", array, index);
+}
+
 Status null_element(std::string_view array, size_t index) {
-  std::string name = format("{}[{}]", array, index);
+  std::string name = element_name(array, index);
   return Status(Code::kInvalidArgument, name + " is NULL").with("input", name).with("got", "NULL");
 }
 

@@ -14,6 +14,7 @@ namespace rlx::capi {
 
 static Status import(rlx_env_t* env, const Source& source, const char* format, const rlx_attrs_t* options,
                      rlx_graph_t** graph, rlx_weights_t** weights) {
+  if (format && !*format) return no_format("").suffixed("; NULL lets the first bytes decide");
   ImportOptions chosen = RLX_TRY(parse_import_options(RLX_TRY(values_of(options, env))));
   chosen.with_graph = graph != nullptr;
   chosen.with_weights = weights != nullptr;

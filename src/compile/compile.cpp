@@ -13,6 +13,7 @@
 #include "compile/bodies.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "passes/graph_copy.h"
 #include "passes/widen.h"
 #include "plan/control.h"
 #include "plan/views.h"
@@ -124,7 +125,9 @@ static Result<Graph> run_in_bodies(const Pass& pass, Graph graph, PassContext& c
   if (!graph.has_bodies()) return graph;
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     for (std::string_view attr : body_attrs(graph.node(i).op)) {
-      auto body = run_pass(pass, *graph.node(i).attrs.graph(attr), context);
+      std::shared_ptr<const Graph> given = graph.node(i).attrs.graph(attr);
+      auto body = run_pass(pass, *given, context);
+      if (body.ok()) body = with_sizes_of(*given, *std::move(body));
       if (!body.ok())
         return std::move(body).status().prefixed("in '" + std::string(attr) + "' of " + graph.describe(i) + ": ");
       graph.set_attr(i, attr, std::make_shared<const Graph>(*std::move(body)));

@@ -96,6 +96,12 @@ static std::string subject_of(const Source& source) {
   return source.path.empty() ? "the memory" : "'" + source.path + "'";
 }
 
+Status no_format(std::string_view name) {
+  return Status(Code::kNotFound, format("there is no format '{}', only {}", name, kFormatNames))
+      .with("value", name)
+      .with("expected", kFormatNames);
+}
+
 static Result<const Format*> find_format(const Source& source, std::string_view name) {
   for (const Format& format : kFormats)
     if (name.empty() ? format.matches(source.bytes) : format.name == name) return &format;
@@ -104,18 +110,18 @@ static Result<const Format*> find_format(const Source& source, std::string_view 
                                              subject_of(source), looks_like(source.bytes), kFormatNames))
         .with("value", source.path)
         .with("expected", kFormatNames);
-  return Status(Code::kNotFound, format("there is no format '{}', only {}", name, kFormatNames))
-      .with("value", name)
-      .with("expected", kFormatNames);
+  return no_format(name);
 }
 
 static Result<ImportedFile> import_as(const Format& format, const Source& source, const ImportOptions& options) {
   if (options.with_graph && !format.has_graph)
-    return Status(Code::kUnsupported, rlx::format("{} files hold weights and no graph: rlx_import_file reads them "
-                                                  "where no graph is asked for",
+    return Status(Code::kUnsupported, rlx::format("{} files hold weights and no graph: rlx_import_file and "
+                                                  "rlx_import_memory read them where no graph is asked for",
                                                   format.name));
   if (!format.has_choices && !options.choices.empty())
-    return Status(Code::kOption, rlx::format("nothing about inputs can be chosen in {} files", format.name));
+    return Status(Code::kOption, rlx::format("'{}': nothing about inputs can be chosen in {} files",
+                                             options.first_choice, format.name))
+        .with("value", options.first_choice);
   if (options.host) RLX_TRY(options.host->progress("import", 0));
   ImportedFile file = RLX_TRY(format.read(source, options));
   file.has_choices = format.has_choices;
@@ -175,6 +181,7 @@ Result<ImportOptions> parse_import_options(const NamedAttrs& given) {
     AttrDef named = *row;
     named.name = key;
     size_t dot = key.find('.');
+    if (options.first_choice.empty()) options.first_choice = key;
     choose(options.choices, std::string_view(key).substr(0, dot), key.substr(dot + 1), RLX_TRY(coerce(named, value)));
   }
   std::vector<AttrValue> values = RLX_TRY(bind_options(import_options(), rest));

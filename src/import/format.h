@@ -19,6 +19,7 @@ struct ImportedFile {
 };
 
 bool has_format(std::string_view name);
+Status no_format(std::string_view name);  // RLX_E_NOT_FOUND
 
 std::span<const AttrDef> import_options();  // the options of a user: "params.min"
 Result<ImportOptions> parse_import_options(const NamedAttrs& given);

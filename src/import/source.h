@@ -82,6 +82,7 @@ struct ImportOptions {
   bool decode = false;         // tensors whose type is not a dtype become f32; else they are refused
   const Host* host = nullptr;  // receives progress; may be null
   ImportChoices choices = {};
+  std::string first_choice = {};                  // the option that made the first of them, "dims.n"
   std::shared_ptr<const CustomOps> customs = {};  // the ops of the host, for text; may be null
 };
 

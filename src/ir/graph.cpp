@@ -96,15 +96,15 @@ Result<Value> Graph::add(Op op, std::span<const Value> in, const NamedAttrs& att
   return add(row, in, std::move(*bound), std::move(name));
 }
 
-static Status check_leaf(const Graph& graph, std::string_view name, std::span<const Dim> dims) {
-  if (name.empty()) return Status(Code::kInvalidArgument, "an input or param needs a name");
+static Status check_leaf(const Graph& graph, Op op, std::string_view name, std::span<const Dim> dims) {
+  if (name.empty()) return Status(Code::kInvalidArgument, "an input or param needs a name").with("input", "name");
   if (graph.find_leaf(name))
     return Status(Code::kExists, "there is already an input or param '" + std::string(name) + "'").with("value", name);
   for (const Dim& dim : dims)
     if (graph.range(dim).hi < 0)
-      return Status(Code::kShape, format("'{}': the size {} is negative; an open size is a dim of rlx_graph_dim, or a "
-                                         "name in text",
-                                         name, dim))
+      return Status(Code::kShape,
+                    format("{} '{}': the size {} is negative{}", graph.info(op).name, name, dim,
+                           op == Op::kInput ? "; an open size is a dim of rlx_graph_dim, or a name in text" : ""))
           .with("value", name)
           .with("expected", "0 or more")
           .with("got", dim.text());
@@ -135,7 +135,7 @@ void Graph::forget_leaf(uint32_t node) {
 }
 
 Result<Value> Graph::add_input(std::string_view name, DType dtype, std::vector<Dim> dims) {
-  RLX_TRY(check_leaf(*this, name, dims));
+  RLX_TRY(check_leaf(*this, Op::kInput, name, dims));
   RLX_TRY(check_parts(dims));
   for (const Dim& dim : dims) {
     if (dim.is_literal()) continue;
@@ -150,7 +150,7 @@ Result<Value> Graph::add_input(std::string_view name, DType dtype, std::vector<D
 }
 
 Result<Value> Graph::add_param(std::string_view name, DType dtype, std::vector<Dim> dims) {
-  RLX_TRY(check_leaf(*this, name, dims));
+  RLX_TRY(check_leaf(*this, Op::kParam, name, dims));
   Value value = RLX_TRY(add(info(Op::kParam), {}, leaf_attrs(info(Op::kParam), name, dtype, std::move(dims))));
   note_leaf(value.node);
   return value;
@@ -164,7 +164,7 @@ Status Graph::add_output(std::string_view name, Value value) {
   if (!present(value) || value.node >= nodes_.size() || value.output >= nodes_[value.node].out.size())
     return Status(Code::kInvalidArgument, "output '" + std::string(name) + "': not a value of this graph")
         .with("value", name);
-  if (name.empty()) return Status(Code::kInvalidArgument, "an output needs a name");
+  if (name.empty()) return Status(Code::kInvalidArgument, "an output needs a name").with("input", "name");
   if (has_output(name))
     return Status(Code::kExists, "there is already an output '" + std::string(name) + "'").with("value", name);
   output_index_.emplace(name, static_cast<uint32_t>(outputs_.size()));

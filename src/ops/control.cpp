@@ -266,6 +266,7 @@ Status infer_if(InferArgs& args) {
     args.out.push_back(std::move(joined));
   }
   sizes.keep();
+  if (!when) condition_of(args);  // names that no size needs are gone by now
   return {};
 }
 

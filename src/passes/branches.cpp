@@ -57,8 +57,9 @@ class Inlining {
   // itself, which no run takes at such sizes: so this is no error, and the `if` stays.
   Result<std::vector<Value>> nodes_if_possible(const Graph& branch, Graph& to, const Node& node) {
     Graph::Mark before = to.mark();
+    bool had_replaced = has_replaced_;
     Result<std::vector<Value>> made = nodes_of(branch, to, node);
-    if (made.ok()) has_replaced_ = true;
+    has_replaced_ = had_replaced || made.ok();  // one inside of it is rolled back with it
     if (made.status().code() != Code::kShape) return made;
     to.roll_back(before);
     return std::vector<Value>();

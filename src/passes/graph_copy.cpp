@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/graph_copy.h"
 
+#include <array>
 #include <unordered_set>
 
 namespace rlx {
@@ -88,7 +89,10 @@ Status GraphCopy::copy_rest() {
     return true;
   };
   for (uint32_t node = 0; node < from_.nodes().size(); node++)
-    if (!is_there(node) && from_.node(node).op != Op::kInput) RLX_TRY(infer_again(node));
+    if (from_.node(node).op == Op::kParam)
+      RLX_TRY(infer_again(node));
+    else if (!is_there(node) && from_.node(node).op != Op::kInput)
+      copy(node);
   return {};
 }
 
@@ -112,6 +116,29 @@ Result<Value> GraphCopy::copy_cone(Value value) {
     if (!has(next)) RLX_TRY(infer_again(next.node));
   }
   return mapped(value);
+}
+
+static bool has_symbols_of(const Graph& graph, const std::vector<Dim>& dims) {
+  bool has_all = true;
+  for (const Dim& dim : dims)
+    visit_symbols(dim, [&](const std::string& symbol) { has_all &= graph.has_symbol(symbol); });
+  return has_all;
+}
+
+Result<Graph> with_sizes_of(const Graph& given, Graph body) {
+  std::unordered_set<uint32_t> seen;
+  for (size_t i = 0; i < given.outputs().size(); i++) {
+    const std::vector<Dim>& dims = given.type(given.outputs()[i].value).dims;
+    Value value = body.outputs()[i].value;
+    bool may_change = seen.insert(value.node).second && !body.info(body.node(value)).is(kLeaf);
+    if (body.type(value).dims == dims || !has_symbols_of(body, dims)) continue;
+    if (!may_change) {
+      value = RLX_TRY(body.add(Op::kReshape, std::array{value}, {{"shape", dims}}));
+      body.set_output(i, value);
+    }
+    body.set_type(value, {body.type(value).dtype, dims});
+  }
+  return body;
 }
 
 Result<Graph> with_replaced(const Graph& graph, ReplaceFn replace) {

@@ -36,8 +36,8 @@ class GraphCopy {
   Status infer_again(uint32_t index);  // infers the types from the new inputs; a param may be there, by its name
 
   // Copies of many nodes.
-  Status copy_rest();                    // infer_again for all nodes that have no copy, but inputs
-  Result<Value> copy_cone(Value value);  // infer_again for those of them that the value depends on
+  Status copy_rest();                    // of all nodes that have none, but inputs; params as `infer_again` does
+  Result<Value> copy_cone(Value value);  // infer_again for all nodes without a copy that the value depends on
   Status copy_all();                     // `copy` for every node, and the outputs
 
  private:
@@ -53,6 +53,10 @@ class GraphCopy {
 // copied.
 using ReplaceFn = FunctionRef<Result<std::vector<Value>>(GraphCopy& copy, uint32_t node)>;
 Result<Graph> with_replaced(const Graph& graph, ReplaceFn replace);
+
+// The body that a pass has made of `given`, with the sizes of the outputs as `given` has them. The guards of a body may
+// prove that another dim is the same size; but the types around the body rest on its dims, and hold without its guards.
+Result<Graph> with_sizes_of(const Graph& given, Graph body);
 
 std::vector<Value> outputs_of(const Graph& graph, uint32_t node);
 

@@ -29,20 +29,25 @@ bool is_total(const Graph& graph, const Node& node) {
 }
 
 // The values of a body that move out: computed values that are the same at every trip and that remaining nodes read.
+// Only an operand of the very type of its input may be computed with outside: a dim that is 1 inside may be one that is
+// known to be 1 outside, but that does not broadcast.
 class Invariants {
  public:
-  Invariants(const Graph& around, const Attrs& attrs, const Graph& body, size_t first_invariant)
-      : body_(body), facts_(body), moves_(body.nodes().size(), false), fixed_(moves_) {
+  Invariants(const Graph& around, std::span<const Value> in, const Attrs& attrs, const Graph& body,
+             size_t first_invariant)
+      : body_(body), facts_(body), moves_(body.nodes().size(), false), fixed_(moves_), taken_along_(moves_) {
     if (!body.guards().empty()) return;  // outside they would be checked even if there is no trip
-    for (size_t i = first_invariant; i < body.inputs().size(); i++) fixed_[body.inputs()[i]] = true;
+    for (size_t i = first_invariant; i < body.inputs().size(); i++)
+      fixed_[body.inputs()[i]] = body.type({body.inputs()[i], 0}) == around.type(in[i]);
     std::vector<std::string> own = own_symbols(attrs, body);
     auto is_known = [&](const std::string& name) {
       return around.has_symbol(name) && std::find(own.begin(), own.end(), name) == own.end();
     };
     for (uint32_t i = 0; i < body.nodes().size(); i++) {
       const Node& node = body.node(i);
+      taken_along_[i] = may_be_taken_along(i);
       bool is_fixed = facts_.phase(i) != Phase::kResident && !node.in.empty();
-      for (Value input : node.in) is_fixed &= !present(input) || fixed_[input.node] || facts_.is_resident(input);
+      for (Value input : node.in) is_fixed &= !present(input) || fixed_[input.node] || taken_along_[input.node];
       visit_symbols(node, [&](const std::string& name) { is_fixed &= is_known(name); });
       if (is_fixed && is_total(body, node)) fixed_[i] = moves_[i] = true;
     }
@@ -52,6 +57,16 @@ class Invariants {
   const std::vector<Value>& values() const { return values_; }
 
  private:
+  // Whether a resident value goes with a reader that moves. It must not fail either: outside, the failure would be one
+  // of every run.
+  bool may_be_taken_along(uint32_t index) const {
+    const Node& node = body_.node(index);
+    if (facts_.phase(index) != Phase::kResident) return false;
+    auto is_taken = [&](Value input) { return !present(input) || taken_along_[input.node]; };
+    return body_.info(node).is(kLeaf) ||
+           (std::all_of(node.in.begin(), node.in.end(), is_taken) && is_total(body_, node));
+  }
+
   // Finds the border between what moves and what stays, from the last node to the first. A view on the border stays: it
   // costs nothing inside.
   void choose() {
@@ -74,7 +89,8 @@ class Invariants {
 
   const Graph& body_;
   Facts facts_;
-  std::vector<bool> moves_, fixed_;  // by node; fixed: it is the same at every trip
+  // By node: it moves; it is the same at every trip; it is resident, and a copy of it may be made outside.
+  std::vector<bool> moves_, fixed_, taken_along_;
   std::vector<Value> values_;
 };
 
@@ -92,23 +108,30 @@ class Hoisting {
  private:
   Status move_out(std::string_view attr, size_t first_invariant) {
     std::shared_ptr<const Graph> body = attrs_.graph(attr);
-    Invariants invariants(graph_, attrs_, *body, first_invariant);
+    Invariants invariants(graph_, in_, attrs_, *body, first_invariant);
     const std::vector<Value>& moved = invariants.values();
     if (moved.empty()) return {};
     GraphCopy outside(*body, graph_);
     for (size_t i = first_invariant; i < body->inputs().size(); i++) outside.set({body->inputs()[i], 0}, in_[i]);
     size_t first = in_.size();
-    for (Value value : moved) in_.push_back(RLX_TRY(outside.copy_cone(value)));
+    std::vector<ValueType> types;
+    for (Value value : moved) {
+      in_.push_back(RLX_TRY(outside.copy_cone(value)));
+      types.push_back(body->type(value));
+    }
     for (std::string_view other : body_attrs(node_.op)) {
-      Graph wider = RLX_TRY(with_inputs(*attrs_.graph(other), first, other == attr ? moved : std::vector<Value>()));
+      Graph wider =
+          RLX_TRY(with_inputs(*attrs_.graph(other), first, types, other == attr ? moved : std::vector<Value>()));
       attrs_ = attrs_.with(other, std::make_shared<const Graph>(std::move(wider)));
     }
     return {};
   }
 
-  // The body with an input for each operand from `first` on. The inputs stand for the values `moved`, if there are any:
-  // all bodies of a loop have the same inputs, and the values come from one of them.
-  Result<Graph> with_inputs(const Graph& body, size_t first, const std::vector<Value>& moved) {
+  // The body with an input for each operand from `first` on, of the types that the values had inside. The inputs stand
+  // for the values `moved`, if there are any: all bodies of a loop have the same inputs, and the values come from one
+  // of them.
+  Result<Graph> with_inputs(const Graph& body, size_t first, const std::vector<ValueType>& types,
+                            const std::vector<Value>& moved) {
     Graph wider(body.name(), &body.table());
     GraphCopy copy(body, wider);
     RLX_TRY(copy.declare());
@@ -116,7 +139,7 @@ class Hoisting {
     for (size_t i = first; i < in_.size(); i++) {
       size_t number = i;
       while (body.find_leaf("hoisted." + std::to_string(number))) number += in_.size() - first;
-      const ValueType& type = graph_.type(in_[i]);
+      const ValueType& type = types[i - first];
       Value input = RLX_TRY(wider.add_input("hoisted." + std::to_string(number), type.dtype, type.dims));
       if (!moved.empty()) copy.set(moved[i - first], input);
     }

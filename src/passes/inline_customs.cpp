@@ -100,7 +100,8 @@ static Result<Graph> flattened(const Graph& graph) {
     const OpInfo& info = made.info(made.node(node));
     for (size_t i = 0; i < info.attrs.size(); i++)
       if (const Graph* inner = inner_graph(made.node(node).attrs.values()[i]))
-        made.set_attr(node, info.attrs[i].name, std::make_shared<const Graph>(RLX_TRY(flattened(*inner))));
+        made.set_attr(node, info.attrs[i].name,
+                      std::make_shared<const Graph>(RLX_TRY(with_sizes_of(*inner, RLX_TRY(flattened(*inner))))));
   }
   return with_guards_of_its_own(made);
 }

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes floats in the dtype of the option `precision`: f16, bf16 and f32 all become that dtype. It inserts casts at
-// inputs and outputs, and around ops that cannot change their dtype.
+// inputs and outputs, and around ops that cannot change their dtype. Where such an op, or an output, reads a value that
+// has its dtype anyway, there is no cast: the bits of an input stay, and so do statistics that are always f32. Masks in
+// constants stay finite.
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
 
+#include "base/visit.h"
 #include "ir/facts.h"
 #include "passes/casts.h"
 #include "passes/graph_copy.h"
@@ -15,6 +21,26 @@ namespace {
 
 bool is_changeable(DType dtype) {
   return is_half(dtype) || dtype == DType::kF32;
+}
+
+// For constants that hold masks, numbers that stand for infinity (semantics.md R2): the constant in a half dtype, in
+// which they become its largest numbers. A cast would make them infinite, and 0 times infinity is NaN.
+std::optional<Tensor> with_finite_masks(const Tensor& constant, DType half) {
+  constexpr double kMask = 1e9;
+  double largest = half == DType::kF16 ? 65504 : 0x1.fep127;
+  auto exceeds = [&](double number) { return std::isfinite(number) && std::fabs(number) >= std::max(kMask, largest); };
+  bool has_masks = false;
+  for (int64_t i = 0; is_half(half) && i < constant.count() && !has_masks; i++)
+    has_masks = exceeds(element_as_f64(constant, i));
+  auto made = has_masks ? Tensor::create(half, constant.dims()) : Tensor();
+  if (!has_masks || !made.ok()) return std::nullopt;
+  visit<DTypeSet{DType::kF16, DType::kBF16}>(half, [&]<class T>() {
+    for (int64_t i = 0; i < constant.count(); i++) {
+      double number = element_as_f64(constant, i);
+      made->as<T>()[i] = T(exceeds(number) ? std::copysign(largest, number) : number);
+    }
+  });
+  return *made;
 }
 
 class Conversion {
@@ -32,7 +58,7 @@ class Conversion {
     }
     for (const GraphOutput& output : given_.outputs())
       RLX_TRY(made_.add_output(output.name, RLX_TRY(as_given(output.value))));
-    return std::move(made_);
+    return drop_dead(std::move(made_));  // casts that nothing reads
   }
 
  private:
@@ -64,12 +90,25 @@ class Conversion {
   Status cast_outputs(uint32_t index) {
     for (Value output : outputs_of(given_, index)) {
       Value value = copy_.mapped(output);
-      if (is_changeable(made_.type(value).dtype)) copy_.set(output, RLX_TRY(cast(value, dtype_)));
+      if (made_.type(value).dtype == given_.type(output).dtype) unchanged_.emplace(output, value);
+      if (is_changeable(made_.type(value).dtype)) copy_.set(output, RLX_TRY(changed(value)));
     }
     return {};
   }
 
-  Result<Value> as_given(Value value) { return cast(copy_.mapped(value), given_.type(value).dtype); }
+  Result<Value> changed(Value value) {
+    const Tensor* constant = made_.constant(value);
+    auto finite = constant && made_.type(value).dtype != dtype_ ? with_finite_masks(*constant, dtype_) : std::nullopt;
+    if (!finite) return cast(value, dtype_);
+    Value held = RLX_TRY(made_.add_constant(std::move(*finite)));
+    made_.set_name(held, std::string(made_.node(value).name));
+    return held;
+  }
+
+  Result<Value> as_given(Value value) {
+    auto found = unchanged_.find(value);
+    return found != unchanged_.end() ? found->second : cast(copy_.mapped(value), given_.type(value).dtype);
+  }
 
   Result<Value> cast(Value value, DType dtype) { return casts_.cast(made_, value, dtype); }
 
@@ -78,6 +117,7 @@ class Conversion {
   Graph made_;
   GraphCopy copy_;
   Casts casts_;
+  std::map<Value, Value> unchanged_;  // given values to those made, before a cast, that have the same dtype
 };
 
 }  // namespace

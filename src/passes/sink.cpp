@@ -24,13 +24,14 @@ class Sinking {
   std::vector<bool> chosen(const Node& node) {
     std::vector<bool> sinks(node.in.size(), false);
     for (size_t i = first_invariant(node); i < node.in.size(); i++)
-      sinks[i] = present(node.in[i]) && facts_.is_resident(node.in[i]) && take_room(node.in[i]);
+      sinks[i] =
+          present(node.in[i]) && facts_.is_resident(node.in[i]) && has_type_of_inputs(node, i) && take_room(node.in[i]);
     return sinks;
   }
 
   Result<std::shared_ptr<const Graph>> body(const Node& node, std::string_view attr, const std::vector<bool>& sinks) {
     const Graph& given = *node.attrs.graph(attr);
-    size_t skipped = node.op == Op::kIf ? 1 : 0;
+    size_t skipped = skipped_by_bodies(node);
     auto made = std::make_shared<Graph>(given.name(), &given.table());
     GraphCopy copy(given, *made), sunk(graph_, *made);
     RLX_TRY(copy.declare());
@@ -48,6 +49,20 @@ class Sinking {
   }
 
  private:
+  // The operands that are no inputs of the bodies.
+  static size_t skipped_by_bodies(const Node& node) { return node.op == Op::kIf ? 1 : 0; }
+
+  // Whether the value has the type of the input that it would replace, in every body. f32[3] may stand for f32[n], but
+  // the types in a body rest on f32[n]: the results of an `if` would change, and a body that is entered at other sizes
+  // only would be in error.
+  bool has_type_of_inputs(const Node& node, size_t i) const {
+    std::span<const std::string_view> attrs = body_attrs(node.op);
+    return std::all_of(attrs.begin(), attrs.end(), [&](std::string_view attr) {
+      const Graph& body = *node.attrs.graph(attr);
+      return body.node(body.inputs()[i - skipped_by_bodies(node)]).out[0] == graph_.type(node.in[i]);
+    });
+  }
+
   // Takes room for all that a value depends on, which is copied into every body that the value sinks into. If many
   // bodies share a large part of the graph, the copies would grow with the product of the two. So there is a limit: a
   // value for which no room is left stays an operand.

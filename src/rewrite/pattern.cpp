@@ -419,10 +419,13 @@ class Matcher {
     return is_splat((*state.tree)[product.left].value) || is_splat((*state.tree)[product.right].value);
   }
 
-  // Files hold constants that were rounded in the dtype or in f32.
+  // Files hold constants that were rounded in the dtype or in f32. A half that is further away than rounding takes it,
+  // such as the one beside 1, is another number.
   static bool near(double got, double wanted, DType dtype) {
-    double tolerance = dtype == DType::kBF16 ? 8e-3 : dtype == DType::kF16 ? 1e-3 : 2e-6;
-    return got == wanted || std::fabs(got - wanted) <= tolerance * std::fabs(wanted);
+    if (got == wanted || wanted == 0) return got == wanted;
+    int digits = dtype == DType::kBF16 ? 8 : 11;
+    double allowed = is_half(dtype) ? std::ldexp(1.0, std::ilogb(wanted) - digits) : 2e-6 * std::fabs(wanted);
+    return std::fabs(got - wanted) < allowed;
   }
 
   static bool matches(const AttrValue& got, const AttrValue& wanted, DType dtype) {

@@ -24,7 +24,9 @@ void add_activation_rules(RuleSet& rules) {
   // x * (1 + erf(x / sqrt 2)) * 0.5 -> gelu(x), the 0.5 anywhere
   rules.add(close, "gelu", product({erf(product({x}, 0.70710678)) + 1.0, x}, 0.5), gelu(x, "none"));
   // x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) * 0.5 -> gelu(x; tanh)
-  Pattern cube = product({x, x, x}, 0.044715), inner = product({x + cube}, 0.79788456);
+  Pattern power = op(Op::kPow, {x, exactly(3)});  // of halves
+  Pattern cube = either({product({x, x, x}, 0.044715), product({power}, 0.044715)}),
+          inner = product({x + cube}, 0.79788456);
   rules.add(close, "gelu_tanh", product({tanh(inner) + 1.0, x}, 0.5), gelu(x, "tanh"));
   Pattern slope = product({x, x}, 0.044715) + 1.0;
   rules.add(close, "gelu_tanh_factored", product({tanh(product({x, slope}, 0.79788456)) + 1.0, x}, 0.5),

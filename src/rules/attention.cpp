@@ -231,8 +231,11 @@ Expr form_attention(const Match& m) {
   Masks masks = parts_of(m, s->mask, scores);
   align(masks, q.dim(2), k.dim(2), attrs);
   Expr mask = regrouped(conjunction(masks.others), scores, heads), bias = regrouped(s->bias, scores, heads);
+  if (q.dtype() == DType::kF32) v = in_f32(v);  // queries that a factor of their head has made f32
   Expr y =
       m.builder().op(Op::kAttention, {q, k, with_heads(v, heads), mask, bias, Expr(), Expr(), found->sinks}, attrs);
+  if (m.is_refused(y)) return m.miss("no kernel for the attention");
+  if (y.valid()) y = cast(y, m.anchor().dtype());
   return y.valid() && !(y.dims() == dims) ? reshape(y, dims) : y;
 }
 

@@ -28,6 +28,10 @@ std::optional<Scores> scores_of(const Match& m, Expr value) {
                 attrs.flag("stays_additive")};
 }
 
+Expr in_f32(Expr x) {
+  return x && is_half(x.dtype()) ? cast(x, DType::kF32) : x;
+}
+
 Expr regrouped(Expr term, std::span<const Dim> from, std::span<const Dim> to) {
   if (!term || term.rank() <= 2 || std::equal(from.begin(), from.end(), to.begin(), to.end())) return term;
   std::vector<Dim> dims = term.dims(), wide, regrouped;
@@ -104,10 +108,12 @@ bool is_usable_scale(double scale) {
   return scale == 0 || is_moderate(scale);
 }
 
-// scores * s
+// scores * s, scores / s
 Expr scaled(const Match& m) {
-  for (size_t i = 0; i < 2; i++) {
+  bool divides = m.is(m.anchor(), Op::kDiv);
+  for (size_t i = divides ? 1 : 0; i < 2; i++) {
     auto factor = m.splat(m.in(i));
+    if (divides && factor) factor = 1 / *factor;
     if (!factor || !std::isfinite(*factor)) continue;
     auto s = scores_of(m, m.in(1 - i));
     if (!s) continue;
@@ -118,14 +124,14 @@ Expr scaled(const Match& m) {
     s->scale *= *factor;
     if (!is_usable_scale(s->scale)) return m.miss("a scale that f32 may not hold");
     s->fill *= *factor;
-    if (s->bias) s->bias = s->bias * *factor;
-    if (s->additive) s->additive = s->additive * *factor;
+    if (s->bias) s->bias = in_f32(s->bias) * *factor;
+    if (s->additive) s->additive = in_f32(s->additive) * *factor;
     return absorbed(m, *s);
   }
   return Expr();
 }
 
-// scores * t, scores / t, where t is learned, one number for each head -> the scores of q * t, q / t
+// scores * t, scores / t, where t is learned, one number for each head -> the scores of q * t, q / t, in f32 for halves
 Expr scaled_by_heads(const Match& m) {
   bool divides = m.is(m.anchor(), Op::kDiv);
   for (size_t i = divides ? 1 : 0; i < 2; i++) {
@@ -134,8 +140,8 @@ Expr scaled_by_heads(const Match& m) {
     if (!factor.dim(-1).is(1) || !factor.dim(-2).is(1)) return m.miss("a factor that is not one for each head");
     auto s = scores_of(m, m.in(1 - i));
     if (!s || s->softcap != 0 || s->mask || s->bias) return m.miss("a factor for each head outside other links");
-    if (s->q.dtype() == DType::kF16) return m.miss("a factor for each head, with which queries of f16 may overflow");
-    s->q = divides ? s->q / factor : s->q * factor;
+    s->q = divides ? in_f32(s->q) / in_f32(factor) : in_f32(s->q) * in_f32(factor);
+    s->k = in_f32(s->k);
     return absorbed(m, *s);
   }
   return Expr();
@@ -164,7 +170,10 @@ Expr converted(const Match& m) {
   DType from = m.in(0).dtype(), to = m.anchor().dtype();
   bool is_wide = (is_half(from) && to == DType::kF32) || (from == DType::kF32 && is_half(to));
   auto s = is_wide ? scores_of(m, m.in(0)) : std::nullopt;
-  return s ? absorbed(m, *s) : Expr();
+  if (!s) return Expr();
+  if (is_half(to) && s->bias && !is_half(s->bias.dtype())) return m.miss("a bias that a half makes infinite");
+  if (is_half(to)) s->additive = Expr();  // it may be infinite as a half, so it must not become a bias
+  return absorbed(m, *s);
 }
 
 // reshape(scores) that splits and merges batch axes only -> the scores of q and k, reshaped alike
@@ -245,7 +254,7 @@ Expr both(Expr a, Expr b) {
   return !a ? b : !b ? a : logical_and(a, b);
 }
 Expr plus(Expr a, Expr b) {
-  return !a ? b : !b ? a : a + b;
+  return !a ? b : !b ? a : in_f32(a) + in_f32(b);
 }
 
 // Whether a further mask of this fill can be a boolean. Where two masks apply, finite fills add up to a number that a
@@ -319,7 +328,7 @@ Expr chosen_scores(const Match& m) {
 
 void add_score_rules(RuleSet& rules) {
   rules.add(close, "scores_of_product", {Op::kMatmul}, scores_of_product);
-  rules.add(close, "scores_scaled", {Op::kMul}, scaled);
+  rules.add(close, "scores_scaled", {Op::kMul, Op::kDiv}, scaled);
   rules.add(close, "scores_scaled_by_heads", {Op::kMul, Op::kDiv}, scaled_by_heads);
   rules.add(close, "scores_softcapped", {Op::kMul}, softcapped);
   rules.add(close, "scores_plus", {Op::kAdd}, summed, 5, {Op::kScores});

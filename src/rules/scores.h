@@ -27,6 +27,10 @@ struct Scores {
 // The scores that a value stands for; nullopt if the value is not a `scores` op, or has another use.
 std::optional<Scores> scores_of(const Match& match, Expr value);
 
+// A half as f32, for what is added to scores or multiplied with q: scores of halves may be finite where this by itself
+// would overflow, and one rounding more of it would show.
+Expr in_f32(Expr x);
+
 // A mask or bias over axes `from` as one over axes `to`. The last two axes, queries and keys, are the same in both.
 Expr regrouped(Expr term, std::span<const Dim> from, std::span<const Dim> to);
 

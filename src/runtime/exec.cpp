@@ -81,7 +81,13 @@ Result<Run*> Exec::sized_run() {
   return run;
 }
 
-// Takes in the results of the runs that have ended. Waits for a run that decides the dims of a linked output.
+// Takes in the results of the runs that have ended.
+Status Exec::take_in_ended() {
+  while (!in_flight_.empty() && in_flight_.front().fence.is_done()) RLX_TRY(finish_first());
+  return {};
+}
+
+// Waits also for a run that decides the dims of a linked output.
 Status Exec::catch_up() {
   while (!in_flight_.empty() && (in_flight_.front().decides_links || in_flight_.front().fence.is_done()))
     RLX_TRY(finish_first());

@@ -153,6 +153,7 @@ class Exec {
   Status replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
   void put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> claim);
   Status settle(SlotKind kind, Link& link);
+  Status begin_binding(SlotKind kind, size_t slot);
   Status rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
   bool may_overlap(SlotKind kind, size_t slot, const Storage& storage);
   Status check_overlap(SlotKind kind, size_t slot, const Storage& storage);
@@ -163,6 +164,7 @@ class Exec {
   void put_back(Linked& before);
 
   // ---- exec.cpp: the results of earlier runs, and which run is next ----
+  Status take_in_ended();
   Status catch_up();
   Status await_runs();
   Status finish_first();

@@ -183,9 +183,14 @@ void Exec::put_back(Linked& before) {
   places_version_++;
 }
 
+// Only a linked slot needs to know what the runs in flight leave in it.
+Status Exec::begin_binding(SlotKind kind, size_t slot) {
+  return memory(kind, slot).link == kNoLink ? take_in_ended() : catch_up();
+}
+
 Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {
   RLX_TRY(check_slot(kind, slot));
-  RLX_TRY(catch_up());
+  RLX_TRY(begin_binding(kind, slot));
   if (tensor) RLX_TRY(check_type(kind, slot, tensor, use_of(kind, slot)));
   return rebind(kind, slot, std::move(tensor), nullptr);
 }
@@ -209,7 +214,7 @@ Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
         .with("value", it.name)
         .with("expected", std::to_string(it.bytes))
         .with("got", std::to_string(bytes));
-  RLX_TRY(catch_up());
+  RLX_TRY(begin_binding(kind, slot));
   std::shared_ptr<Storage> lent;
   if (data) {
     std::shared_ptr<std::byte> callers(std::shared_ptr<void>(), static_cast<std::byte*>(data));

@@ -72,9 +72,13 @@ T plain_join(ReduceFn fn, T a, T b) {
   }
 }
 
+struct Of {  // what is summed, and what becomes of the sum
+  bool squares = false, root = false;
+};
+
 // Small whole numbers, so that floats are exact too.
 template <class T>
-void check_axes(Isa isa, DType dtype, const std::vector<int64_t>& dims, uint32_t axes, ReduceFn fn) {
+void check_axes(Isa isa, DType dtype, const std::vector<int64_t>& dims, uint32_t axes, ReduceFn fn, Of of = {}) {
   int64_t count = 1, results = 1;
   for (size_t i = 0; i < dims.size(); i++) count *= dims[i], results *= axes >> i & 1 ? 1 : dims[i];
   std::vector<T> x(static_cast<size_t>(count)), want(static_cast<size_t>(results)), y(want.size() + 1, T(77));
@@ -87,10 +91,13 @@ void check_axes(Isa isa, DType dtype, const std::vector<int64_t>& dims, uint32_t
       at += rest % static_cast<size_t>(dims[d]) * scale;
       scale *= static_cast<size_t>(dims[d]);
     }
-    want[at] = is_first[at] ? x[i] : plain_join(fn, want[at], x[i]);
+    T term = of.squares ? static_cast<T>(x[i] * x[i]) : x[i];
+    want[at] = is_first[at] ? term : plain_join(fn, want[at], term);
     is_first[at] = false;
   }
-  ReduceArgs args{.x = x.data(), .y = y.data(), .dtype = dtype, .fn = fn};
+  for (T& result : want)
+    if (of.root) result = static_cast<T>(std::sqrt(result));
+  ReduceArgs args{.x = x.data(), .y = y.data(), .dtype = dtype, .fn = fn, .squares = of.squares, .root = of.root};
   set_axes(args, dims, axes);
   std::vector<double> partial(partial_bytes(static_cast<double>(count), static_cast<double>(results)) / sizeof(double));
   if (ReduceArgs pieces; cut_rows(args, pieces, partial.data())) run_backwards(reduce_fns(isa).reduce, pieces);
@@ -101,11 +108,38 @@ void check_axes(Isa isa, DType dtype, const std::vector<int64_t>& dims, uint32_t
       << name(dtype) << ", axes " << axes << ", fold " << static_cast<int>(fn) << " at " << differ.first - want.begin();
 }
 
-TEST(reduce, any_axes_of_any_numbers) {
-  const std::vector<std::vector<int64_t>> shapes = {{3, 5, 4, 33}, {7, 2, 1, 9}, {1, 600, 3, 5}, {2, 3, 2, 300},
-                                                    {6},           {3, 70001},   {1000, 2, 130}};
+const std::vector<int64_t> kShapes[] = {{3, 5, 4, 33}, {7, 2, 1, 9}, {1, 600, 3, 5}, {2, 3, 2, 300},
+                                        {6},           {3, 70001},   {1000, 2, 130}};
+
+TEST(reduce, squares_and_roots_over_any_axes) {
   for (Isa isa : available_isas())
-    for (const auto& dims : shapes)
+    for (const auto& dims : kShapes)
+      for (uint32_t axes = 0; axes < 1U << dims.size(); axes++)
+        for (Of of : {Of{true, true}, Of{true, false}, Of{false, true}}) {
+          ASSERT_NO_FATAL_FAILURE(check_axes<float>(isa, DType::kF32, dims, axes, ReduceFn::kSum, of));
+          ASSERT_NO_FATAL_FAILURE(check_axes<double>(isa, DType::kF64, dims, axes, ReduceFn::kSum, of));
+        }
+}
+
+TEST(reduce, norms_of_special_values) {
+  const float inf = INFINITY, nan = NAN;
+  const std::vector<float> rows[] = {{}, {-0.0f}, {-inf, 2}, {nan, inf}, {-3, 4}, {1e30f, 1}};
+  const float wants[] = {0, 0, inf, nan, 5, inf};
+  for (Isa isa : available_isas())
+    for (size_t i = 0; i < std::size(rows); i++) {
+      float y[2] = {7, 77};
+      ReduceArgs args{.x = rows[i].data(), .y = y, .squares = true, .root = true};
+      set_axes(args, std::array{int64_t{1}, std::ssize(rows[i])}, 2);
+      run_whole(reduce_fns(isa).reduce, args);
+      EXPECT_TRUE(same_special(y[0], wants[i]) || y[0] == wants[i]) << i << ": " << y[0];
+      EXPECT_FALSE(std::signbit(y[0])) << i;
+      EXPECT_EQ(y[1], 77);
+    }
+}
+
+TEST(reduce, any_axes_of_any_numbers) {
+  for (Isa isa : available_isas())
+    for (const auto& dims : kShapes)
       for (uint32_t axes = 0; axes < 1U << dims.size(); axes++)
         for (ReduceFn fn : {ReduceFn::kSum, ReduceFn::kProd, ReduceFn::kMax, ReduceFn::kMin}) {
           ASSERT_NO_FATAL_FAILURE(check_axes<float>(isa, DType::kF32, dims, axes, fn));

@@ -181,6 +181,58 @@ TEST(region, binary_ops_on_all_pairs_of_special_values) {
   }
 }
 
+struct Joined {
+  const char* name;
+  Code code;
+  float (*want)(float, float, float);
+};
+float without_negative(float x) {
+  return x < 0 ? 0 : x;
+}
+const Joined kJoined[] = {
+    {"add_add", Code::kAddAdd, [](float a, float b, float c) { return a + b + c; }},
+    {"add_sub", Code::kAddSub, [](float a, float b, float c) { return a + b - c; }},
+    {"add_sub_from", Code::kAddSubFrom, [](float a, float b, float c) { return c - (a + b); }},
+    {"add_mul", Code::kAddMul, [](float a, float b, float c) { return (a + b) * c; }},
+    {"sub_add", Code::kSubAdd, [](float a, float b, float c) { return a - b + c; }},
+    {"sub_sub", Code::kSubSub, [](float a, float b, float c) { return a - b - c; }},
+    {"sub_sub_from", Code::kSubSubFrom, [](float a, float b, float c) { return c - (a - b); }},
+    {"sub_mul", Code::kSubMul, [](float a, float b, float c) { return (a - b) * c; }},
+    {"mul_add", Code::kMulAdd, [](float a, float b, float c) { return a * b + c; }},
+    {"mul_sub", Code::kMulSub, [](float a, float b, float c) { return a * b - c; }},
+    {"mul_sub_from", Code::kMulSubFrom, [](float a, float b, float c) { return c - a * b; }},
+    {"mul_mul", Code::kMulMul, [](float a, float b, float c) { return a * b * c; }},
+    {"add_relu", Code::kAddRelu, [](float a, float b, float) { return without_negative(a + b); }},
+    {"sub_relu", Code::kSubRelu, [](float a, float b, float) { return without_negative(a - b); }},
+    {"mul_relu", Code::kMulRelu, [](float a, float b, float) { return without_negative(a * b); }},
+};
+
+// Both ops round, so nothing differs from two ops but the sign of a relu's 0.
+TEST(region, joined_ops_on_all_triples_of_special_values) {
+  std::mt19937 rng(1);
+  const int64_t n = std::size(kSpecials), many = 20000;
+  Guarded a(n * n * n + many), b(a.size()), c(a.size());
+  for (int64_t i = 0; i < n * n * n; ++i)
+    a[i] = kSpecials[i / n / n], b[i] = kSpecials[i / n % n], c[i] = kSpecials[i % n];
+  for (int64_t i = n * n * n; i < a.size(); ++i)
+    for (Guarded* x : {&a, &b, &c}) (*x)[i] = std::uniform_real_distribution<float>(-9, 9)(rng);
+  for (const Joined& f : kJoined) {
+    for (Isa isa : available_isas()) {
+      std::vector<const Guarded*> operands{&a, &b, &c};
+      operands.resize(static_cast<size_t>(region_operands(f.code)));
+      Guarded y = run_op(isa, f.code, operands);
+      for (int64_t i = 0; i < a.size(); ++i) {
+        float want = f.want(a[i], b[i], c[i]);
+        bool same = std::isnan(want) ? std::isnan(y[i])
+                                     : y[i] == want && (want != 0 || std::signbit(y[i]) == std::signbit(want) ||
+                                                        region_operands(f.code) == 2);
+        ASSERT_TRUE(same) << f.name << ' ' << isa_name(isa) << ' ' << a[i] << ' ' << b[i] << ' ' << c[i] << ": "
+                          << y[i];
+      }
+    }
+  }
+}
+
 TEST(region, elu_stays_in_its_class) {
   Guarded x = all_exponents(1 << 16), alpha(x.size());
   for (int64_t i = 0; i < x.size(); ++i) alpha[i] = 0.75f;
@@ -265,6 +317,68 @@ TEST(region, broadcasts_every_way_and_collapses_dims) {
         }
       }
     }
+  }
+}
+
+// Rows so long that tiles end with them; of y too, as memory behind y is guarded.
+TEST(region, one_value_a_row_or_one_row_for_all) {
+  std::mt19937 rng(5);
+  for (int64_t n : {511, 512, 1000, 1030, 2047, 5000, 17000}) {
+    const int64_t rows = 5, total = rows * n;
+    Guarded scale = Guarded::random(rows, rng), row = Guarded::random(n, rng), y(total);
+    std::vector<uint8_t> bytes(rows), truths(rows);
+    for (int64_t i = 0; i < rows; ++i) bytes[i] = static_cast<uint8_t>(50 * i + 3), truths[i] = i % 2 ? 7 : 0;
+    for (Isa isa : available_isas()) {
+      Guarded x = Guarded::random(total, rng), before = x;
+      Executable p;
+      p.shape({rows, n});
+      uint8_t a = p.input(x.data(), {n, 1}), s = p.input(scale.data(), {1, 0}), r = p.input(row.data(), {0, 1});
+      uint8_t u = p.input(bytes.data(), {1, 0}, RegionType::kU8), t = p.input(truths.data(), {1, 0}, RegionType::kBool);
+      uint8_t half = p.constant(0.5f);
+      uint8_t sum = p.op(Code::kAdd, p.op(Code::kMul, a, s), r);
+      uint8_t both = p.op(Code::kAdd, p.op(Code::kMul, u, half), s);  // all operands have one value a row
+      p.output(x.data(), p.op(Code::kWhere, t, sum, both));
+      p.finish();
+      run_backwards(region_fns(isa).region, p.args);
+      ASSERT_TRUE(x.guards_intact());
+      for (int64_t i = 0; i < total; ++i) {
+        int64_t at = i / n;
+        float want = truths[at] ? before[i] * scale[at] + row[i % n] : bytes[at] * 0.5f + scale[at];
+        ASSERT_EQ(x[i], want) << isa_name(isa) << " row of " << n << " at " << i;
+      }
+    }
+  }
+}
+
+TEST(region, without_ops_converts_or_copies) {
+  for (int64_t n : {1, 15, 16, 33, 1000, 40000}) {
+    std::vector<uint8_t> bytes(n);
+    std::vector<int64_t> longs(n);
+    for (int64_t i = 0; i < n; ++i) bytes[i] = static_cast<uint8_t>(i * 7), longs[i] = (i - 9) * 10000019;
+    Guarded x(n);
+    for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(i) - 7.5f;
+    struct From {
+      const void* data;
+      RegionType type;
+      std::vector<int64_t> strides;
+      std::function<float(int64_t)> want;
+    };
+    const From froms[] = {{bytes.data(), RegionType::kU8, {1}, [&](int64_t i) { return bytes[i]; }},
+                          {longs.data(), RegionType::kI64, {1}, [&](int64_t i) { return longs[i]; }},
+                          {bytes.data(), RegionType::kU8, {0}, [&](int64_t) { return bytes[0]; }},
+                          {x.data(), RegionType::kF32, {1}, [&](int64_t i) { return x[i]; }},
+                          {&x[n - 1], RegionType::kF32, {-1}, [&](int64_t i) { return x[n - 1 - i]; }}};
+    for (Isa isa : available_isas())
+      for (const From& from : froms) {
+        Guarded y(n, 3);
+        Executable p;
+        p.shape({n});
+        p.output(y.data(), p.input(from.data, from.strides, from.type));
+        p.finish();
+        run_backwards(region_fns(isa).region, p.args);
+        ASSERT_TRUE(y.guards_intact());
+        for (int64_t i = 0; i < n; ++i) ASSERT_EQ(y[i], from.want(i)) << isa_name(isa) << ' ' << n << " at " << i;
+      }
   }
 }
 

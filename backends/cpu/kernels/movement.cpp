@@ -147,11 +147,23 @@ BlockFn block_of_columns(int64_t columns) {
     if (columns <= kMost / 2) return block_of_columns<Number, kMost / 2>(columns);
   return transpose_block<Number, kMost, kBlockWidth<Number>>;
 }
+// The same for blocks of few rows side by side, as long as what they read belongs to `length` rows of `from`. Returns
+// how many columns they have.
+template <class Number, int kRows>
+int64_t transpose_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows,
+                       int64_t length) {
+  constexpr int64_t kSize = sizeof(Number), kWidth = kBlockWidth<Number>;
+  int64_t j = 0;
+  for (; (length - j - kWidth) * from_stride >= (kWidth - rows) * kSize; j += kWidth)
+    transpose_some<Number, kWidth, kRows>(from + j * from_stride, from_stride, kWidth, to + j * kSize, to_stride, rows);
+  return j;
+}
+using RowsFn = int64_t (*)(const std::byte*, int64_t, std::byte*, int64_t, int64_t, int64_t);
 template <class Number, int kMost = kBlockWidth<Number>>
-BlockFn block_of_rows(int64_t rows) {
+RowsFn transpose_of_rows(int64_t rows) {
   if constexpr (kMost > 2)
-    if (rows <= kMost / 2) return block_of_rows<Number, kMost / 2>(rows);
-  return transpose_block<Number, kBlockWidth<Number>, kMost>;
+    if (rows <= kMost / 2) return transpose_of_rows<Number, kMost / 2>(rows);
+  return transpose_rows<Number, kMost>;
 }
 
 // One by one.
@@ -185,10 +197,7 @@ template <class Number>
 void transpose_last_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows,
                          int64_t length) {
   constexpr int64_t kSize = sizeof(Number), kWidth = kBlockWidth<Number>;
-  BlockFn transpose = block_of_rows<Number>(rows);
-  int64_t j = 0;
-  for (; (length - j - kWidth) * from_stride >= (kWidth - rows) * kSize; j += kWidth)
-    transpose(from + j * from_stride, from_stride, kWidth, to + j * kSize, to_stride, rows);
+  int64_t j = transpose_of_rows<Number>(rows)(from, from_stride, to, to_stride, rows, length);
   transpose_singles<Number>(from + j * from_stride, from_stride, to + j * kSize, to_stride, rows,
                             length / kWidth * kWidth - j);
 }
@@ -228,29 +237,59 @@ StripFn strip_fn(int64_t element) {
   }
 }
 
+// The matrices of a transpose, one after another: where each begins, in bytes.
+class Matrices {
+ public:
+  Matrices(const CopyArgs& args, int32_t transposed, int64_t first) {
+    int64_t to_stride = args.element;
+    for (int32_t axis = args.rank - 1; axis >= 0; to_stride *= args.dims[axis--]) {
+      if (axis == transposed) row_bytes_ = to_stride;
+      if (axis == transposed || axis + 1 == args.rank) continue;
+      int64_t size = args.dims[axis];
+      axes_.push_back({size, first % size, args.strides[axis], to_stride});
+      from_ += first % size * args.strides[axis];
+      to_ += first % size * to_stride;
+      first /= size;
+    }
+  }
+  int64_t from() const { return from_; }
+  int64_t to() const { return to_; }
+  int64_t row_bytes() const { return row_bytes_; }  // between rows of `to`
+  void advance() {
+    for (Axis& axis : axes_) {
+      from_ += axis.from_stride;
+      to_ += axis.to_stride;
+      if (++axis.at < axis.size) return;
+      from_ -= axis.size * axis.from_stride;
+      to_ -= axis.size * axis.to_stride;
+      axis.at = 0;
+    }
+  }
+
+ private:
+  struct Axis {
+    int64_t size, at, from_stride, to_stride;
+  };
+  StaticVector<Axis, kMaxRank> axes_;  // from the last
+  int64_t from_ = 0, to_ = 0, row_bytes_ = 0;
+};
+
 void copy_transposed(const CopyArgs& args, int32_t transposed, int64_t begin, int64_t end) {
   TransposeBlocks cut = blocks_of_transpose(args, transposed);
-  int64_t length = row_length(args), from_stride = args.strides[args.rank - 1], to_strides[kMaxRank];
+  int64_t length = row_length(args), from_stride = args.strides[args.rank - 1];
+  int64_t blocks = cut.row_blocks * cut.column_blocks, block = begin % blocks;
   StripFn transpose = strip_fn(args.element);
-  for (int64_t axis = args.rank - 1, stride = args.element; axis >= 0; stride *= args.dims[axis--])
-    to_strides[axis] = stride;
+  Matrices at(args, transposed, begin / blocks);
   for (int64_t part = begin; part < end; part++) {
-    int64_t column = part % cut.column_blocks * cut.columns, rest = part / cut.column_blocks;
-    int64_t row = rest % cut.row_blocks * cut.rows, last = std::min(args.dims[transposed], row + cut.rows);
-    int64_t from = column * from_stride, to = column * args.element;
-    rest /= cut.row_blocks;
-    for (int64_t axis = args.rank - 2; axis >= 0; axis--) {
-      if (axis == transposed) continue;
-      from += rest % args.dims[axis] * args.strides[axis];
-      to += rest % args.dims[axis] * to_strides[axis];
-      rest /= args.dims[axis];
-    }
-    int64_t columns = std::min(cut.columns, length - column);
+    int64_t column = block % cut.column_blocks * cut.columns, columns = std::min(cut.columns, length - column);
+    int64_t row = block / cut.column_blocks * cut.rows, last = std::min(args.dims[transposed], row + cut.rows);
+    int64_t from = at.from() + column * from_stride, to = at.to() + column * args.element;
     // Short rows are written one after another, others a cache line of each at a time.
     int64_t strip = columns * args.element <= kLine ? cut.rows : kLine / args.element;
     for (; row < last; row += strip)
-      transpose(args.from + from + row * args.element, from_stride, args.to + to + row * to_strides[transposed],
-                to_strides[transposed], std::min(strip, last - row), columns);
+      transpose(args.from + from + row * args.element, from_stride, args.to + to + row * at.row_bytes(), at.row_bytes(),
+                std::min(strip, last - row), columns);
+    if (++block == blocks) block = 0, at.advance();
   }
 }
 

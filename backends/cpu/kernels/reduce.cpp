@@ -61,11 +61,13 @@ bool cut_rows(ReduceArgs& args, ReduceArgs& pieces, void* partial) {
   if (cuts.count == 1) return false;
   pieces = args;
   pieces.y = partial;
+  pieces.root = false;
   pieces.n = cuts.size;
   pieces.row_terms = args.n;
   pieces.kept.dims[pieces.kept.rank] = cuts.count;
   pieces.kept.strides[pieces.kept.rank++] = cuts.size * args.inner;
   args.x = partial;
+  args.squares = false;
   args.n = cuts.count;
   args.folded = {};
   args.kept.rank = 1;

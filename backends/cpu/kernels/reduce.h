@@ -32,6 +32,7 @@ struct ReduceArgs {
   void* y = nullptr;
   DType dtype = DType::kF32;
   ReduceFn fn = ReduceFn::kSum;
+  bool squares = false, root = false;  // of floats: the terms of a sum are x * x, and the result is the root of it
   int64_t n = 1, inner = 1;
   int64_t row_terms = 0;
   ReduceAxes kept, folded;  // all other axes

@@ -18,6 +18,7 @@ struct Sum {
     return static_cast<T>(a + b);
   }
 };
+struct SumOfSquares : Sum {};
 struct Prod {
   template <class T>
   static constexpr T kIdentity = 1;
@@ -78,6 +79,15 @@ struct All {
     return truth(a) & truth(b);
   }
 };
+
+// Joins terms of x, where `join` has results.
+template <class Fn, class T>
+[[gnu::always_inline]] inline T take(T folded, T terms) {
+  if constexpr (std::is_same_v<Fn, SumOfSquares>)
+    return Fn::join(folded, terms * terms);
+  else
+    return Fn::join(folded, terms);
+}
 
 // Folds the lanes of a vector: the upper half onto the lower one, until one lane is left.
 template <class Fn, class T, int Width, class V, int... I>
@@ -148,7 +158,7 @@ template <class Fn, class T>
 // A row of up to kWidth terms, as lanes_of_row gives it.
 template <class Fn, class T>
 [[gnu::always_inline]] inline LanesOf<T> lane_row(const T* x, int64_t n) {
-  return Fn::join(LanesOf<T>{} + Fn::template kIdentity<T>, load_first<Fn>(x, n));
+  return take<Fn>(LanesOf<T>{} + Fn::template kIdentity<T>, load_first<Fn>(x, n));
 }
 template <class Fn, class T>
 [[gnu::always_inline]] inline LanesOf<T> lanes_of_row(const T* x, int64_t n) {
@@ -159,15 +169,15 @@ template <class Fn, class T>
   for (; i + kStep <= n; i += kStep) {
     RLX_UNROLL for (int k = 0; k < 4; ++k) {
       __builtin_memcpy(&terms, x + i + k * kWidth<T>, sizeof terms);
-      lanes[k] = Fn::join(lanes[k], terms);
+      lanes[k] = take<Fn>(lanes[k], terms);
     }
   }
   if (i > 0) lanes[0] = Fn::join(Fn::join(lanes[0], lanes[1]), Fn::join(lanes[2], lanes[3]));
   for (; i + kWidth<T> <= n; i += kWidth<T>) {
     __builtin_memcpy(&terms, x + i, sizeof terms);
-    lanes[0] = Fn::join(lanes[0], terms);
+    lanes[0] = take<Fn>(lanes[0], terms);
   }
-  return i < n ? Fn::join(lanes[0], load_first<Fn>(x + i, n - i)) : lanes[0];
+  return i < n ? take<Fn>(lanes[0], load_first<Fn>(x + i, n - i)) : lanes[0];
 }
 
 // Two vectors of segments of 2 * Half lanes become one: each segment is folded in the middle, and those of a and b take
@@ -219,7 +229,7 @@ T reduce_row(const T* x, int64_t n) {
       RLX_UNROLL for (int k = 0; k < 4; ++k) {
         Lanes terms;
         __builtin_memcpy(&terms, x + i + k * kWidth, sizeof terms);
-        lanes[k] = Fn::join(lanes[k], terms);
+        lanes[k] = take<Fn>(lanes[k], terms);
       }
     }
     lanes[0] = Fn::join(Fn::join(lanes[0], lanes[1]), Fn::join(lanes[2], lanes[3]));
@@ -228,13 +238,13 @@ T reduce_row(const T* x, int64_t n) {
   if (n < kWidth) {  // as vectors, whose folds take no branches
     using One [[gnu::vector_size(16)]] = T;
     One few = One{} + Fn::template kIdentity<T>;
-    for (; i < n; ++i) few = Fn::join(few, x[i] - One{});
+    for (; i < n; ++i) few = take<Fn>(few, x[i] - One{});
     return few[0];
   }
   Lanes rest = Lanes{} + Fn::template kIdentity<T>, terms;
   for (; i + kWidth <= n; i += kWidth) {
     __builtin_memcpy(&terms, x + i, sizeof terms);
-    rest = Fn::join(rest, terms);
+    rest = take<Fn>(rest, terms);
   }
   if (i < n) {  // the last vector of the row, without what was folded already
     using Mask = decltype(rest == rest);
@@ -242,7 +252,7 @@ T reduce_row(const T* x, int64_t n) {
     Mask mask;
     __builtin_memcpy(&mask, kMasks.values + (n - i), sizeof mask);
     __builtin_memcpy(&terms, x + n - kWidth, sizeof terms);
-    rest = Fn::join(rest, mask ? terms : Lanes{} + Fn::template kIdentity<T>);
+    rest = take<Fn>(rest, mask ? terms : Lanes{} + Fn::template kIdentity<T>);
   }
   return Fn::join(total, fold_lanes_of<Fn, T>(rest));
 }
@@ -289,12 +299,12 @@ void fold_rows(const T* x, int64_t stride, int64_t n, int64_t width, T* sums) {
       __builtin_memcpy(&sum, sums + k, sizeof sum);
       for (int64_t i = first; i < end; ++i) {
         __builtin_memcpy(&terms, x + i * stride + k, sizeof terms);
-        sum = Fn::join(sum, terms);
+        sum = take<Fn>(sum, terms);
       }
       __builtin_memcpy(sums + k, &sum, sizeof sum);
     }
     for (; k < width; ++k)
-      for (int64_t i = first; i < end; ++i) sums[k] = Fn::join(sums[k], x[i * stride + k]);
+      for (int64_t i = first; i < end; ++i) sums[k] = take<Fn>(sums[k], x[i * stride + k]);
   }
 }
 
@@ -366,9 +376,32 @@ template <class T>
 using Unsigned =
     typename std::conditional_t<std::is_floating_point_v<T>, std::type_identity<T>, std::make_unsigned<T>>::type;
 
+// The roots of the results of these parts.
+template <class T>
+void take_roots(const ReduceArgs& p, int64_t begin, int64_t end) {
+  T* y = static_cast<T*>(p.y);
+  auto in_row = [&](int64_t first, int64_t count) {
+    for (int64_t i = first; i < first + count; ++i) y[i] = std::sqrt(y[i]);
+  };
+  if (p.inner == 1) {
+    int64_t each = rows_in_part(p), first = begin * each;
+    return in_row(first, min(end * each, p.kept.count()) - first);
+  }
+  for (int64_t part = begin; part < end; ++part) {
+    int64_t row = part / result_tiles(p), first = part % result_tiles(p) * kTile;
+    in_row(row * p.inner + first, min(p.inner - first, kTile));
+  }
+}
+
 template <class T>
 void reduce_typed(const ReduceArgs& p, int64_t begin, int64_t end) {
   using Bits = Unsigned<T>;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (p.squares || p.root) {
+      p.squares ? reduce_parts_of<SumOfSquares, T>(p, begin, end) : reduce_parts_of<Sum, T>(p, begin, end);
+      return p.root ? take_roots<T>(p, begin, end) : void();
+    }
+  }
   switch (p.fn) {
     case ReduceFn::kSum: return reduce_parts_of<Sum, Bits>(p, begin, end);
     case ReduceFn::kProd: return reduce_parts_of<Prod, Bits>(p, begin, end);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interpreter of regions: for each tile of elements, loads, then one loop over the tile per op, then stores. Ops
-// run over whole vectors of a register; only loads and stores know where the tile ends.
+// The interpreter of regions: for each tile of elements, loads, then one loop over the tile per op, then stores. Floats
+// that are adjacent are read and written where they lie; one value for all of a tile is one vector.
 
 inline constexpr int64_t kPartElements = 16384;
 // All registers together: so they and the inputs stay in the cache.
@@ -20,7 +20,13 @@ inline Vec as_compared(Vec v) {
 
 // ---- ops: n is a whole number of vectors
 
-using TileOp = void (*)(float* dst, const float* a, const float* b, const float* c, int64_t n);
+// Where a tile lies. With step 0, one vector stands for all of it: the value of every element.
+struct Tile {
+  const float* at;
+  int64_t step;  // between vectors: kLanes or 0
+};
+using DenseOp = void (*)(float* dst, const float* a, const float* b, const float* c, int64_t n);
+using TileOp = void (*)(float* dst, Tile a, Tile b, Tile c, int64_t n);  // some operand has step 0
 
 template <RegionCode code>
 inline Vec evaluate(Vec a, Vec b, Vec c);
@@ -33,18 +39,56 @@ inline Vec evaluate(Vec a, Vec b, Vec c);
 #undef RLX_REGION
 
 template <RegionCode code, int Operands>
-void run_tile(float* dst, const float* a, const float* b, const float* c, int64_t n) {
+void run_dense(float* dst, const float* a, const float* b, const float* c, int64_t n) {
   for (int64_t i = 0; i < n; i += kLanes) {
     Vec second = Operands > 1 ? load(b + i) : Vec{}, third = Operands > 2 ? load(c + i) : Vec{};
     store(dst + i, evaluate<code>(load(a + i), second, third));
   }
 }
+template <RegionCode code, int Operands>
+void run_tile(float* dst, Tile a, Tile b, Tile c, int64_t n) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Vec second = Operands > 1 ? load(b.at) : Vec{}, third = Operands > 2 ? load(c.at) : Vec{};
+    store(dst + i, evaluate<code>(load(a.at), second, third));
+    a.at += a.step, b.at += b.step, c.at += c.step;
+  }
+}
 
+inline constexpr int kTileOperands[] = {
+#define RLX_REGION(name, operands, value) operands,
+#include "backends/cpu/kernels/region.def"
+#undef RLX_REGION
+};
+inline constexpr DenseOp kDenseOps[] = {
+#define RLX_REGION(name, operands, value) run_dense<RegionCode::k##name, operands>,
+#include "backends/cpu/kernels/region.def"
+#undef RLX_REGION
+};
 inline constexpr TileOp kTileOps[] = {
 #define RLX_REGION(name, operands, value) run_tile<RegionCode::k##name, operands>,
 #include "backends/cpu/kernels/region.def"
 #undef RLX_REGION
 };
+
+// One vector of which only n elements exist.
+inline void run_rest(RegionCode code, float* dst, Tile a, Tile b, Tile c, int64_t n) {
+  alignas(64) float in[3][kLanes], out[kLanes];
+  const Tile from[3] = {a, b, c};
+  for (int i = 0; i < kTileOperands[static_cast<int>(code)]; ++i)
+    store(in[i], from[i].step == 0 ? load(from[i].at) : load(from[i].at, n));
+  kDenseOps[static_cast<int>(code)](out, in[0], in[1], in[2], kLanes);
+  store(dst, load(out), n);
+}
+// The first n elements of a tile, and no memory behind them.
+inline void run_op(RegionCode code, float* dst, Tile a, Tile b, Tile c, int64_t n) {
+  const int64_t rest = n & (kLanes - 1), whole = n - rest;
+  const bool is_dense = (a.step & b.step & c.step) != 0;
+  if (whole > 0 && is_dense) kDenseOps[static_cast<int>(code)](dst, a.at, b.at, c.at, whole);
+  if (whole > 0 && !is_dense) kTileOps[static_cast<int>(code)](dst, a, b, c, whole);
+  if (rest == 0) return;
+  for (Tile* tile : {&a, &b, &c}) tile->at += tile->step != 0 ? whole : 0;
+  run_rest(code, dst + whole, a, b, c, rest);
+}
 
 // ---- loads
 
@@ -110,6 +154,14 @@ inline void load_run(const T* from, int64_t stride, int64_t count, float* to) {
   }
 }
 
+// Where a row of the region begins in an input.
+inline int64_t offset_of_row(const RegionArgs& p, const RegionInput& input, int64_t row) {
+  int64_t offset = 0;
+  int d = p.rank - 2;
+  for (; d > 0; row /= p.dims[d--]) offset += row % p.dims[d] * input.strides[d];
+  return d == 0 ? offset + row * input.strides[0] : 0;
+}
+
 // Elements [begin, begin + count) of the region, in row-major order of its dims.
 template <class T>
 inline void load_elements(const RegionArgs& p, const RegionInput& input, int64_t begin, int64_t count, float* to) {
@@ -136,24 +188,26 @@ inline void load_elements(const RegionArgs& p, const RegionInput& input, int64_t
   }
 }
 
-// Fills a tile with elements, or with the one value for all of them.
-template <class T>
-inline void load_typed(const RegionArgs& p, const RegionInput& input, bool once, int64_t begin, int64_t count,
-                       float* to) {
-  if (once) return load_run(static_cast<const T*>(input.data), 0, count, to);
-  load_elements<T>(p, input, begin, count, to);
-}
-inline void load_input(const RegionArgs& p, const RegionInput& input, bool once, int64_t begin, int64_t count,
-                       float* to) {
-  switch (input.type) {
-    case RegionType::kF32: return load_typed<float>(p, input, once, begin, count, to);
-    case RegionType::kBool: return load_typed<Truth>(p, input, once, begin, count, to);
-    case RegionType::kI32: return load_typed<int32_t>(p, input, once, begin, count, to);
-    case RegionType::kI64: return load_typed<int64_t>(p, input, once, begin, count, to);
-    case RegionType::kU8: return load_typed<uint8_t>(p, input, once, begin, count, to);
-    case RegionType::kF16: return load_typed<f16>(p, input, once, begin, count, to);
-    case RegionType::kBF16: return load_typed<bf16>(p, input, once, begin, count, to);
+// Calls f<T>() for the type of the elements.
+template <class F>
+inline void visit_elements(RegionType type, F&& f) {
+  switch (type) {
+    case RegionType::kF32: return f.template operator()<float>();
+    case RegionType::kBool: return f.template operator()<Truth>();
+    case RegionType::kI32: return f.template operator()<int32_t>();
+    case RegionType::kI64: return f.template operator()<int64_t>();
+    case RegionType::kU8: return f.template operator()<uint8_t>();
+    case RegionType::kF16: return f.template operator()<f16>();
+    case RegionType::kBF16: return f.template operator()<bf16>();
   }
+}
+inline void load_input(const RegionArgs& p, const RegionInput& input, int64_t begin, int64_t count, float* to) {
+  visit_elements(input.type, [&]<class T>() { load_elements<T>(p, input, begin, count, to); });
+}
+// Fills a vector with one element.
+inline void load_one_value(const RegionInput& input, int64_t offset, float* to) {
+  visit_elements(input.type,
+                 [&]<class T>() { store(to, splat(to_register(static_cast<const T*>(input.data)[offset]))); });
 }
 
 enum class Walk { kOnce, kDense, kTiled };  // one value for all; the region's own layout; anything else
@@ -202,71 +256,128 @@ inline int64_t region_parts(const RegionArgs& p) {
 
 struct Registers {
   alignas(64) float storage[kRegisterFloats];
-  const float* at[kMaxRegionRegisters];  // where each register is read: its storage, or a dense input itself
+  Tile tiles[kMaxRegionRegisters];  // where each register is read: its storage, or a dense input itself
   Walk walks[kMaxRegionInputs];
-  int64_t filled[kMaxRegionInputs];  // by the one value of this row; -1: by something else
+  int64_t filled[kMaxRegionInputs];  // by the one value of this row; -1: not yet
   int64_t tile;
+  bool ends_with_rows;  // whether tiles do
   float* own(int reg) { return storage + reg * tile; }
 };
+
+// Shorter rows are loaded several to a tile.
+inline constexpr int64_t kLongRow = 512;
+
+// Whether an input has one value, or adjacent floats, for each row of the region, so that a tile inside a row need not
+// be loaded.
+inline bool profits_from_rows(const RegionArgs& p, const Registers& r) {
+  if (p.dims[p.rank - 1] < kLongRow) return false;
+  for (int i = 0; i < p.input_count; ++i) {
+    int64_t stride = p.inputs[i].strides[p.rank - 1];
+    if (r.walks[i] == Walk::kTiled && (stride == 0 || (stride == 1 && p.inputs[i].type == RegionType::kF32)))
+      return true;
+  }
+  return false;
+}
 
 inline void prepare(const RegionArgs& p, Registers& r) {
   int64_t share = kRegisterFloats / max(p.register_count, 1) / 64 * 64;
   int64_t needed = ceil_div(element_count(p), kLanes) * kLanes;
   r.tile = min(share, 1024);
   if (needed < r.tile) r.tile = needed;
-  for (int i = 0; i < p.register_count; ++i) r.at[i] = r.own(i);
+  for (int i = 0; i < p.register_count; ++i) r.tiles[i] = {r.own(i), kLanes};
   for (int i = 0; i < p.constant_count; ++i) {
     const RegionConstant& constant = p.constants[i];
-    for (int64_t e = 0; e < r.tile; e += kLanes) store(r.own(constant.reg) + e, splat(constant.value));
+    store(r.own(constant.reg), splat(constant.value));
+    r.tiles[constant.reg].step = 0;
   }
-  for (int i = 0; i < p.input_count; ++i) {
-    r.walks[i] = walk_of(p, p.inputs[i]);
-    r.filled[i] = -1;
-    if (r.walks[i] == Walk::kOnce) load_input(p, p.inputs[i], true, 0, r.tile, r.own(p.inputs[i].reg));
-  }
-}
-
-// The row in which these elements lie if the input has one value for all of it; else -1.
-inline int64_t row_of_one_value(const RegionArgs& p, const RegionInput& input, int64_t begin, int64_t count) {
-  const int last = p.rank - 1;
-  if (last < 0 || input.strides[last] != 0) return -1;
-  int64_t row = begin / p.dims[last];
-  return (begin + count - 1) / p.dims[last] == row ? row : -1;
-}
-
-inline void run_one_tile(const RegionArgs& p, Registers& r, int64_t begin, int64_t count) {
-  int64_t whole = ceil_div(count, kLanes) * kLanes;
   for (int i = 0; i < p.input_count; ++i) {
     const RegionInput& input = p.inputs[i];
-    if (r.walks[i] == Walk::kDense && whole == count) {
-      r.at[input.reg] = static_cast<const float*>(input.data) + begin;
-    } else if (r.walks[i] != Walk::kOnce) {
-      r.at[input.reg] = r.own(input.reg);
-      int64_t row = row_of_one_value(p, input, begin, count);
-      if (row < 0 || row != r.filled[i]) load_input(p, input, false, begin, count, r.own(input.reg));
-      r.filled[i] = row;  // tiles before the last are full, so the register is too
-    }
+    r.walks[i] = walk_of(p, input);
+    r.filled[i] = -1;
+    if (r.walks[i] != Walk::kOnce) continue;
+    load_one_value(input, 0, r.own(input.reg));
+    r.tiles[input.reg].step = 0;
   }
-  // The last op writes to the output itself, unless it would write behind its end.
+  r.ends_with_rows = p.rank > 0 && profits_from_rows(p, r);
+}
+
+// Brings elements, which lie in this row of the region unless it is below 0.
+inline void bring_tile(const RegionArgs& p, Registers& r, int i, int64_t begin, int64_t count, int64_t row) {
+  const RegionInput& input = p.inputs[i];
+  const int64_t stride = input.strides[p.rank - 1];
+  float* own = r.own(input.reg);
+  Tile& tile = r.tiles[input.reg];
+  if (row >= 0 && stride == 0) {
+    if (row != r.filled[i]) load_one_value(input, offset_of_row(p, input, row), own);
+    r.filled[i] = row;
+    tile = {own, 0};
+    return;
+  }
+  if (row >= 0 && stride == 1 && input.type == RegionType::kF32) {
+    tile = {static_cast<const float*>(input.data) + offset_of_row(p, input, row) + (begin - row * p.dims[p.rank - 1]),
+            kLanes};
+    return;
+  }
+  load_input(p, input, begin, count, own);
+  tile = {own, kLanes};
+}
+
+inline void store_tile(const RegionOutput& output, Registers& r, int64_t begin, int64_t count) {
+  const Tile tile = r.tiles[output.reg];
+  float* own = r.own(output.reg);
+  if (tile.step == 0)
+    for (int64_t i = kLanes; i < count; i += kLanes) store(own + i, load(own));
+  store_output(output, begin, count, tile.at);
+}
+
+// Whether the region only converts its one input: then it is loaded to where the output lies.
+inline bool only_loads(const RegionArgs& p, const Registers& r) {
+  return p.op_count == 0 && p.input_count == 1 && r.walks[0] == Walk::kTiled && p.output_count == 1 &&
+         p.outputs[0].type == RegionType::kF32 && p.outputs[0].reg == p.inputs[0].reg;
+}
+
+inline void run_one_tile(const RegionArgs& p, Registers& r, int64_t begin, int64_t count, int64_t row) {
+  for (int i = 0; i < p.input_count; ++i) {
+    if (r.walks[i] == Walk::kDense)
+      r.tiles[p.inputs[i].reg].at = static_cast<const float*>(p.inputs[i].data) + begin;
+    else if (r.walks[i] != Walk::kOnce)
+      bring_tile(p, r, i, begin, count, row);
+  }
+  // The last op writes to the output itself.
   bool is_direct = p.op_count > 0 && p.output_count == 1 && p.outputs[0].type == RegionType::kF32 &&
-                   p.outputs[0].reg == p.ops[p.op_count - 1].dst && whole == count;
+                   p.outputs[0].reg == p.ops[p.op_count - 1].dst;
   for (int i = 0; i < p.op_count; ++i) {
     const RegionOp& op = p.ops[i];
     bool ends = is_direct && i + 1 == p.op_count;
     float* dst = ends ? static_cast<float*>(p.outputs[0].data) + begin : r.own(op.dst);
-    kTileOps[static_cast<int>(op.code)](dst, r.at[op.a], r.at[op.b], r.at[op.c], whole);
-    r.at[op.dst] = dst;
+    run_op(op.code, dst, r.tiles[op.a], r.tiles[op.b], r.tiles[op.c], count);
+    r.tiles[op.dst].at = dst;
   }
   if (is_direct) return;
-  for (int i = 0; i < p.output_count; ++i) store_output(p.outputs[i], begin, count, r.at[p.outputs[i].reg]);
+  for (int i = 0; i < p.output_count; ++i) store_tile(p.outputs[i], r, begin, count);
+}
+
+// Elements of the next tile: all that are left, or half of them, or as many as a tile has.
+inline int64_t next_count(int64_t left, int64_t tile) {
+  return left <= tile ? left : left < 2 * tile ? ceil_div(left, 2 * kLanes) * kLanes : tile;
 }
 
 inline void region_run(const RegionArgs& p, int64_t begin, int64_t end) {
+  if (begin >= end) return;
   Registers registers;
   prepare(p, registers);
-  int64_t total = element_count(p), last = min(end * kPartElements, total);
-  for (int64_t at = begin * kPartElements; at < last; at += registers.tile) {
-    run_one_tile(p, registers, at, min(last - at, registers.tile));
+  const int64_t last = min(end * kPartElements, element_count(p));
+  if (only_loads(p, registers)) {
+    const int64_t first = begin * kPartElements;
+    return load_input(p, p.inputs[0], first, last - first, static_cast<float*>(p.outputs[0].data) + first);
+  }
+  const int64_t n = registers.ends_with_rows ? p.dims[p.rank - 1] : last;
+  int64_t at = begin * kPartElements, row = registers.ends_with_rows ? at / n : 0, row_end = (row + 1) * n;
+  while (at < last) {
+    int64_t count = next_count(min(last, row_end) - at, registers.tile);
+    run_one_tile(p, registers, at, count, registers.ends_with_rows ? row : -1);
+    at += count;
+    if (at == row_end) ++row, row_end += n;
   }
 }
 

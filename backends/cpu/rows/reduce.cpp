@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows for reduce, over any axes, and for running folds of lines side by side.
+// Rows for reduce and 2-norms, over any axes, and for running folds of lines side by side.
 #include "backends/cpu/kernels/reduce.h"
 
 #include <algorithm>
@@ -62,13 +62,19 @@ void encode_reduce(const StepView& view, const Caps& caps, void* block, Launch& 
   uint32_t axes = 0;
   for (int64_t axis : view.node.attrs.i64s("axes")) axes |= 1U << axis;
   set_axes(args, x.dims, axes);
-  args.fn = fold_of(view.node);
+  bool is_norm = view.node.op == Op::kReduceL2;
+  args.squares = args.root = is_norm;
+  args.fn = is_norm ? ReduceFn::kSum : fold_of(view.node);
   double work = 50 + 0.3 * static_cast<double>(x.count());
   const Loop<ReduceArgs>& loop = caps.fns.reduce.reduce;
   ReduceArgs pieces;
   if (!cut_rows(args, pieces, view.scratch)) return load(block, loop, args, work, launch);
   load(block, loop, pieces, work, launch);
   load_after<ReduceArgs>(block, loop, args, 50, launch);
+}
+
+std::string_view refuse_norm(const KernelQuery& query) {
+  return all_f32(query) ? "" : "takes f32 only";
 }
 
 size_t reduce_scratch(const Node&, std::span<const Dims> upper) {
@@ -80,6 +86,8 @@ size_t reduce_scratch(const Node&, std::span<const Dims> upper) {
 void add_reduce_rows(RowsByOp& by_op) {
   add(by_op,
       native<ReduceArgs, ReduceArgs>(Op::kReduce, "reduce_f32", refuse_flushed, encode_reduce).scratch(reduce_scratch));
+  add(by_op,
+      native<ReduceArgs, ReduceArgs>(Op::kReduceL2, "norm_f32", refuse_norm, encode_reduce).scratch(reduce_scratch));
   add(by_op,
       loops<ReduceArgs, ReduceArgs>(Op::kReduce, "reduce", refuse_reduce, encode_reduce).scratch(reduce_scratch));
   add(by_op, loops<CumulativeArgs, CumulativeArgs>(Op::kCumulative, "cumulative", refuse_reduce, encode_cumulative)

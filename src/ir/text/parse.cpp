@@ -236,10 +236,21 @@ class Parser {
     }
     RLX_TRY(parse_attrs(call));
     std::string name = labels[0].text[0] == '%' || labels[0].text == "_" ? "" : labels[0].text;
-    auto added = graph_.add(info.op(), call.in, call.attrs, name);
+    auto added = add(info, call, name);
     if (added.ok()) return added;
     size_t at = place_of(added.status(), info, call, op);
     return in_.located(at, std::move(added).status());
+  }
+
+  // What is a size among the attributes is known by the row alone: in the text it is a word like others.
+  Result<Value> add(const OpInfo& info, const Call& call, const std::string& name) {
+    auto attrs = bind_attrs(info, call.attrs);
+    if (!attrs.ok()) return graph_.with_subject(info, name, std::move(attrs).status());
+    for (const AttrValue& value : attrs->values()) {
+      if (auto* dim = std::get_if<Dim>(&value)) RLX_TRY(use(*dim));
+      if (auto* dims = std::get_if<std::vector<Dim>>(&value)) RLX_TRY(use(*dims));
+    }
+    return graph_.add(info, call.in, *std::move(attrs), name);
   }
 
   // The attribute or argument that the failure names, else the op.
@@ -275,10 +286,7 @@ class Parser {
       }
     }
     in_.rewind(start);
-    AttrValue value = RLX_TRY(text::scan_value(in_));
-    if (auto* dim = std::get_if<Dim>(&value)) RLX_TRY(use(*dim));
-    if (auto* dims = std::get_if<std::vector<Dim>>(&value)) RLX_TRY(use(*dims));
-    return value;
+    return text::scan_value(in_);
   }
 
   // A type that equals the inferred one stays as written: it may have been inferred when not all guards were known.

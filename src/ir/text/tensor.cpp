@@ -26,9 +26,13 @@ static std::string element_text(T element) {
   }
 }
 
+// What a number is read as: one of less than f32 as f64, so that it is rounded once.
+template <class T>
+using Read = std::conditional_t<is_small_float<T>, double, Compute<T>>;
+
 template <class T>
 static bool read_number(std::string_view text, T& element) {
-  Compute<T> number{};
+  Read<T> number{};
   auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
   element = T(number);
   return failure == std::errc() && end == text.data() + text.size();

@@ -504,7 +504,7 @@ TEST_F(Capi, building_errors_name_op_and_cause) {
        [](Capi& t, rlx_value_t x) { return rlx_graph_binary(t.graph, "ad", x, x); }},
       {"RLX_E_INVALID_ARGUMENT: relu takes 1 input, use rlx_graph_unary",
        [](Capi& t, rlx_value_t x) { return rlx_graph_binary(t.graph, "relu", x, x); }},
-      {"RLX_E_INVALID_ARGUMENT: matmul: an input is 0, the value of a call that failed",
+      {"RLX_E_INVALID_ARGUMENT: matmul: an input is 0, which a call that failed returns",
        [](Capi& t, rlx_value_t x) { return rlx_graph_matmul(t.graph, x, 0); }},
       {"RLX_E_INVALID_ARGUMENT: matmul: input 'b' is missing; a is input 'x' f32[2,3]",
        [](Capi& t, rlx_value_t x) { return rlx_graph_matmul(t.graph, x, RLX_ABSENT); }},

@@ -135,6 +135,44 @@ TEST(errors, values_that_are_not_of_this_graph) {
   });
 }
 
+TEST(errors, values_that_failed_or_are_left_out) {
+  expect_told(std::vector<Told>{
+      {"makes an output of a value that failed",
+       RLX_E_INVALID_ARGUMENT,
+       {nullptr, "y", nullptr, "0"},
+       {"output 'y': the value is 0, which a call that failed returns"},
+       {"an input"},
+       [](User& u) {
+         rlx_graph_output(u.graph, "y", 0);
+         return rlx_graph_status(u.graph);
+       }},
+      {"makes an output of an input that is left out",
+       RLX_E_INVALID_ARGUMENT,
+       {nullptr, "y", "a value of this graph", "RLX_ABSENT"},
+       {"output 'y': RLX_ABSENT is not a value of this graph"},
+       {},
+       [](User& u) {
+         rlx_graph_output(u.graph, "y", RLX_ABSENT);
+         return rlx_graph_status(u.graph);
+       }},
+      {"names a value that failed",
+       RLX_E_INVALID_ARGUMENT,
+       {nullptr, nullptr, nullptr, "0"},
+       {"rlx_graph_set_name: the value is 0, which a call that failed returns"},
+       {"an input"},
+       [](User& u) {
+         rlx_graph_set_name(u.graph, 0, "x");
+         return rlx_graph_status(u.graph);
+       }},
+      {"asks what a value that failed is",
+       RLX_E_INVALID_ARGUMENT,
+       {nullptr, nullptr, nullptr, "0"},
+       {"rlx_graph_value_info: the value is 0, which a call that failed returns"},
+       {"an input"},
+       [](User& u) { return rlx_graph_value_info(u.graph, 0, nullptr, nullptr, 0, nullptr); }},
+  });
+}
+
 TEST(errors, attributes_of_ops) {
   expect_kept({
       {"misspells an attribute",

@@ -58,6 +58,21 @@ TEST(errors, files_that_hold_no_graph) {
        RLX_E_NOT_FOUND,
        {"'pickle'", "onnx, safetensors, gguf, rlx"},
        [](User& u) { return u.import("pickle", "GGUF"); }},
+      {"names no format",
+       RLX_E_NOT_FOUND,
+       {"''", "onnx, safetensors, gguf, rlx", "NULL"},
+       [](User& u) { return u.import("", "GGUF"); }},
+      {"asks for a graph of weights in memory",
+       RLX_E_UNSUPPORTED,
+       {"safetensors", "no graph", "rlx_import_memory"},
+       [](User& u) { return u.import("safetensors", ""); }},
+      {"chooses a size of a graph from text",
+       RLX_E_OPTION,
+       {"'dims.n'", "rlx files"},
+       [](User& u) {
+         rlx_graph_t* graph;
+         return rlx_import_memory(u.env, "rlx", "graph", 5, nullptr, nullptr, u.attrs("dims.n=2"), &graph, nullptr);
+       }},
       {"asks for nothing",
        RLX_E_INVALID_ARGUMENT,
        {"graph", "weights"},

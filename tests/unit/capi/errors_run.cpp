@@ -283,10 +283,23 @@ TEST(errors, types_and_sizes_of_inputs_of_a_run) {
        }},
       {"gives an input of another environment",
        RLX_E_INVALID_ARGUMENT,
-       {"'in'", "another environment"},
+       {"'in[0]'", "another environment"},
        [](User& u) {
          User other;
          return u.run({other.tensor({1, 3})});
+       }},
+      {"waits for a fence of another environment",
+       RLX_E_INVALID_ARGUMENT,
+       {"'wait[1]'", "another environment"},
+       [](User& u) {
+         User other;
+         rlx_fence_t *ours, *theirs, *done;
+         rlx_status_release(rlx_fence_create(u.env, &ours));
+         rlx_status_release(rlx_fence_create(other.env, &theirs));
+         rlx_fence_t* wait[] = {ours, theirs};
+         rlx_status_t* status = rlx_exec_submit(u.exec(), wait, 2, &done);
+         rlx_fence_release(ours), rlx_fence_release(theirs);
+         return status;
        }},
   });
 }

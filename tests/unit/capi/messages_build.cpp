@@ -54,6 +54,18 @@ TEST(messages, no_far_guesses) {
   }
 }
 
+TEST(messages, blanks_around_the_name_of_an_op) {
+  for (const char* text : {"softmax\taxis=0", "softmax\naxis=0", " softmax axis=0", "\n softmax  axis=0 "}) {
+    User u;
+    EXPECT_NE(u.op(text, {u.input("x", {2})}), 0u) << text;
+    EXPECT_EQ(told_by(kept(u)), "");
+  }
+  for (const char* text : {"", " ", "\t"}) {
+    User u;
+    EXPECT_EQ(told_by(misnamed(u, text)), "RLX_E_NOT_FOUND: the text names no op: it is empty");
+  }
+}
+
 TEST(messages, sum_is_an_op) {
   User u;
   int64_t axes[] = {1};
@@ -184,7 +196,7 @@ TEST(messages, calls_for_ops_of_one_and_of_two_inputs) {
   expect_told(std::vector<Told>{
       {"adds one value",
        RLX_E_INVALID_ARGUMENT,
-       {"add", nullptr, "1 input", "2 inputs"},
+       {"add", nullptr, "an elementwise op of 1 input", "an elementwise op of 2 inputs"},
        {"add takes 2 inputs, use rlx_graph_binary"},
        {"is no"},
        [](User& u) {
@@ -193,7 +205,7 @@ TEST(messages, calls_for_ops_of_one_and_of_two_inputs) {
        }},
       {"negates two values",
        RLX_E_INVALID_ARGUMENT,
-       {"neg", nullptr, "2 inputs", "1 input"},
+       {"neg", nullptr, "an elementwise op of 2 inputs", "an elementwise op of 1 input"},
        {"neg takes 1 input, use rlx_graph_unary"},
        {},
        [](User& u) {
@@ -203,11 +215,20 @@ TEST(messages, calls_for_ops_of_one_and_of_two_inputs) {
        }},
       {"takes softmax as an elementwise op",
        RLX_E_INVALID_ARGUMENT,
-       {"softmax", nullptr, nullptr, nullptr},
+       {"softmax", nullptr, "an elementwise op of 1 input", "an op that is not elementwise"},
        {"softmax is not elementwise, use rlx_graph_op"},
        {},
        [](User& u) {
          rlx_graph_unary(u.graph, "softmax", u.input("x", {2}));
+         return kept(u);
+       }},
+      {"takes an input as an elementwise op",
+       RLX_E_NOT_FOUND,
+       {"", "input", nullptr, nullptr},
+       {"'input' is not an op for rlx_graph_op: rlx_graph_input makes one"},
+       {"use rlx_graph_op"},
+       [](User& u) {
+         rlx_graph_unary(u.graph, "input", u.input("x", {2}));
          return kept(u);
        }},
       {"reduces by an average",
@@ -236,10 +257,29 @@ TEST(messages, sizes_that_an_input_cannot_have) {
       {"leaves a size open by -1",
        RLX_E_SHAPE,
        {nullptr, "x", "0 or more", "-1"},
-       {"'x'", "-1 is negative", "rlx_graph_dim"},
+       {"input 'x'", "-1 is negative", "rlx_graph_dim"},
        {},
        [](User& u) {
          u.input("x", {-1, 3});
+         return kept(u);
+       }},
+      {"leaves a size of a param open by -1",
+       RLX_E_SHAPE,
+       {nullptr, "p", "0 or more", "-1"},
+       {"param 'p': the size -1 is negative"},
+       {"rlx_graph_dim"},
+       [](User& u) {
+         const int64_t dims[] = {-1, 3};
+         rlx_graph_param(u.graph, "p", RLX_F32, dims, 2);
+         return kept(u);
+       }},
+      {"gives an input a size above all sizes",
+       RLX_E_RANGE,
+       {nullptr, "x", "at most 281474976710656", "9223372036854775807"},
+       {"input 'x': the size 9223372036854775807 is above 2^48"},
+       {"the result"},
+       [](User& u) {
+         u.input("x", {INT64_MAX, 2});
          return kept(u);
        }},
       {"reshapes to too many dims",

@@ -377,6 +377,43 @@ TEST(cpu_rows, chains_become_one_region) {
   EXPECT_NE(program->report("dispatch")->find("\"region\""), std::string::npos);
 }
 
+// Pairs of sums, differences and products are one op of the interpreter, on either side of the second, unless more than
+// that reads the first.
+TEST(cpu_rows, regions_join_pairs_of_ops) {
+  using Two = Expr (*)(Expr, Expr);
+  const Two kTwo[] = {[](Expr a, Expr b) { return a + b; }, [](Expr a, Expr b) { return a - b; },
+                      [](Expr a, Expr b) { return a * b; }};
+  for (int64_t rows : {1, 7}) {
+    Graph graph;
+    Builder b(graph);
+    Expr x = input(b, "x", {rows, 515}), y = input(b, "y", {rows, 1}), z = input(b, "z", {515});
+    int count = 0;
+    auto made = [&](Expr value) { output(b, ("y" + std::to_string(count++)).c_str(), value); };
+    for (Two first : kTwo) {
+      for (Two second : kTwo) {
+        made(second(first(x, y), z));
+        made(second(z, first(x, y)));
+        made(second(first(x, y), first(x, z)));
+        made(second(second(first(x, y), z), x));
+        Expr shared = first(x, y);
+        made(second(shared, shared) * abs(z));
+        made(abs(shared) + second(z, shared));
+      }
+      made(unary(Op::kRelu, first(x, z)));
+    }
+    compare(graph, nullptr, {noise({rows, 515}), noise({rows, 1}, 8), noise({515}, 9)});
+  }
+}
+
+TEST(cpu_rows, regions_convert_what_they_read) {
+  Graph graph;
+  Builder b(graph);
+  Expr bytes = cast(input(b, "x", {3, 700}) * 100.0, DType::kU8), pixels = cast(bytes, DType::kF32);
+  output(b, "pixels", pixels);
+  output(b, "normal", (cast(bytes + bytes, DType::kF32) - 127.5) * input(b, "scale", {3, 1}));
+  compare(graph, nullptr, {noise({3, 700}), noise({3, 1}, 8)});
+}
+
 TEST(cpu_rows, movement_and_reductions) {
   Graph graph;
   Builder b(graph);
@@ -395,6 +432,23 @@ TEST(cpu_rows, movement_and_reductions) {
   output(b, "mean", mean(x, {-1}));
   for (int i = 0; i < 6; i++) picks.as<int64_t>()[i] = std::clamp<int64_t>(picks.as<int64_t>()[i], -5, 4);
   compare(graph, nullptr, {noise({5, 40, 6}), picks});
+}
+
+TEST(cpu_rows, two_norms) {
+  Graph graph;
+  Dim n = Dim::symbol("n");
+  ASSERT_TRUE(graph.declare_symbol("n", {0, 400}).ok());
+  Builder b(graph);
+  Expr x = input(b, "x", {n, 7, 33});
+  output(b, "all", b.op(Op::kReduceL2, {x}, {}));
+  output(b, "kept", b.op(Op::kReduceL2, {x}, {{"keep_dims", true}}));
+  output(b, "rows", b.op(Op::kReduceL2, {x}, {{"axes", std::vector<int64_t>{2}}}));
+  output(b, "middle", b.op(Op::kReduceL2, {x}, {{"axes", std::vector<int64_t>{1}}}));
+  output(b, "ends", b.op(Op::kReduceL2, {x}, {{"axes", std::vector<int64_t>{0, 2}}}));
+  for (int64_t size : {400, 5, 1, 0}) {
+    std::string report = compare(graph, nullptr, {noise({size, 7, 33})});
+    EXPECT_NE(report.find("\"norm_f32\""), std::string::npos) << report;
+  }
 }
 
 TEST(cpu_rows, picks_by_tuples_shifts_and_f64_in_whole_numbers) {

@@ -346,4 +346,18 @@ TEST(text, a_size_inferred_before_a_guard_is_read_after_it) {
   EXPECT_FALSE(parse(R"(graph (n) { x = input f32[n]  y = neg(x) -> f32[min(n,40)]  output y })").ok());
 }
 
+// In f32 both numbers lie halfway between two of the dtype, and would be rounded to the even one.
+TEST(text, numbers_are_rounded_once) {
+  auto number = [](const char* element) {
+    auto graph = parse(std::string("graph \"g\" {\n c = constant ") + element + "\n output c\n}");
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    return element_as_f64(*graph->constant(graph->outputs()[0].value), 0);
+  };
+  EXPECT_EQ(number("f16[] {1.0004882812500002}"), 1.0009765625);
+  EXPECT_EQ(number("bf16[] {1.0039062500000002}"), 1.0078125);
+  EXPECT_EQ(number("f8e4m3[] {1.0625000000000002}"), 1.125);
+  EXPECT_EQ(number("f8e5m2[] {-1.1250000000000002}"), -1.25);
+  EXPECT_EQ(number("f16[] {65519.999999999}"), 65504);
+}
+
 }  // namespace rlx

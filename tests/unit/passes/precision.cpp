@@ -76,10 +76,8 @@ TEST(precision, stops_at_bits_and_bodies) {
             printed(R"(graph "g" () {
   x = input f16[4]
   c = input bool[]
-  %2 = cast(x) to=f32
-  %3 = cast(%2) to=f16
-  %4 = bitcast(%3) to=u16
-  %5 = if(c, %3) then=graph {
+  %2 = bitcast(x) to=u16
+  %3 = if(c, x) then=graph {
     a = input f16[4]
     %1 = neg(a)
     output p = %1
@@ -87,11 +85,55 @@ TEST(precision, stops_at_bits_and_bodies) {
     a = input f16[4]
     output p = a
   }
-  %6 = cast(%5) to=f32
-  %7 = cast(%6) to=f16
-  output y = %4
-  output z = %7
+  output y = %2
+  output z = %3
 })"));
+}
+
+// A half would make infinite what is f32 already and is read as f32: statistics, and what only passes through.
+TEST(precision, rounds_nothing_that_is_read_as_it_was) {
+  EXPECT_EQ(converted(R"(graph "g" () {
+  x = input f32[2,4]
+  %1, %1.mean, %1.inv_std = layer_norm(x) eps=1e-12
+  %2 = neg(%1.inv_std)
+  output y = %1
+  output inv_std = %1.inv_std
+  output negative = %2
+  output same = x
+})",
+                      DType::kF16),
+            printed(R"(graph "g" () {
+  x = input f32[2,4]
+  %1 = cast(x) to=f16
+  %2, %2.mean, %2.inv_std = layer_norm(%1) eps=1e-12
+  %3 = cast(%2.inv_std) to=f16
+  %4 = neg(%3)
+  %5 = cast(%2) to=f32
+  %6 = cast(%4) to=f32
+  output y = %5
+  output inv_std = %2.inv_std
+  output negative = %6
+  output same = x
+})"));
+}
+
+// A number that stands for infinity, as in (1 - mask) * -1e9, stays finite: 0 times infinity is NaN. Others become what
+// a cast makes of them.
+TEST(precision, masks_stay_finite) {
+  auto text = [](const char* constant) {
+    return std::string("graph \"g\" () {\n  x = input f16[2]\n  c = constant ") + constant +
+           "\n  y = add(x, c)\n  output y\n}";
+  };
+  std::string wide = text("f32[2] {-3.4028235e+38, 1}");
+  wide.replace(wide.find("f16"), 3, "f32");
+  for (auto [dtype, number] :
+       {std::pair(DType::kF16, "f16[2] {-65504, 1}"), {DType::kBF16, "bf16[2] {-3.3895314e+38, 1}"}})
+    EXPECT_NE(converted(wide.c_str(), dtype).find(number), std::string::npos) << converted(wide.c_str(), dtype);
+  for (const char* other : {"f32[2] {-1e+05, 1}", "f32[2] {-inf, 1}", "f32[2] {-1e+08, 1}"}) {
+    std::string given = text(other);
+    given.replace(given.find("f16"), 3, "f32");
+    EXPECT_NE(converted(given.c_str(), DType::kF16).find(other), std::string::npos) << other;
+  }
 }
 
 }  // namespace rlx

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "ir/text.h"
 #include "rewrite/rule_set.h"
@@ -136,6 +137,32 @@ TEST(pattern, views_stand_again_on_another_base) {
   EXPECT_EQ(count(outcome.graph, Op::kCast), 0u);
   EXPECT_EQ(count(outcome.graph, Op::kTranspose), 1u);
   EXPECT_EQ(count(outcome.graph, Op::kReshape), 1u);
+}
+
+// Of 1, 0.5 and the like the dtype holds the number itself; of others the nearest one. The numbers beside it are
+// others.
+TEST(pattern, a_number_of_halves_is_not_the_one_beside_it) {
+  struct Half {
+    const char* name;
+    int digits;
+  };
+  for (auto [name, digits] : {Half{"f16", 11}, Half{"bf16", 8}})
+    for (double number : {1.0, 0.5, 3.0, 0.70710678, 1.0 / 6, 0.044715}) {
+      double below = std::ldexp(1.0, std::ilogb(number) - digits + 1), held = std::nearbyint(number / below) * below;
+      bool is_power = held == std::exp2(std::ilogb(held));
+      for (double constant : {held, held + below, held - (is_power ? below / 2 : below)}) {
+        std::string body = std::string(" x = input ") + name + "[n]\n t = tanh(x)\n c = constant " + name + "[] {" +
+                           std::to_string(constant) + "}\n z = LINE\n y = exp(z)\n output y";
+        for (const char* line : {"add(t, c)", "mul(t, c)"}) {
+          Pattern x = any(), t = op(Op::kTanh, {x});
+          std::string text = body;
+          text.replace(text.find("LINE"), 4, line);
+          Pattern inner = line[0] == 'a' ? t + number : product({t}, number);
+          Outcome outcome = apply(text, op(Op::kExp, {inner}), [=](const Match& m) { return -m[x]; });
+          EXPECT_EQ(count(outcome.graph, Op::kNeg), constant == held ? 1u : 0u) << text << number;
+        }
+      }
+    }
 }
 
 TEST(pattern, a_node_is_rebuilt_with_other_inputs_and_attributes) {

@@ -8,6 +8,7 @@
 #include "ir/text.h"
 #include "ops/interpret.h"
 #include "rewrite/rule_set.h"
+#include "tests/support/tolerance.h"
 #include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
 
@@ -88,6 +89,125 @@ TEST(rewrite_soundness, a_half_holds_no_reciprocal_of_a_tiny_number) {
                        std::to_string(std::ldexp(1.0, static_cast<int>(c))) + "}\n y = div(x, c)\n output y\n}";
     expect_same(text.c_str(), {filled(DType::kF16, {4}, 0.000244140625)});
     expect_same(text.c_str(), {filled(DType::kF16, {4}, 0)});
+  }
+}
+
+// The formulas of gelu and silu, but for the number beside 1: gelu(-8) is nothing, the sum that stands here is not.
+TEST(rewrite_soundness, the_half_beside_1_is_not_1) {
+  expect_same(R"(graph "g" {
+    x = input f16[4]
+    root = constant f16[] {0.70710678}
+    one = constant f16[] {1.0009766}
+    half = constant f16[] {0.5}
+    s = mul(x, root)
+    e = erf(s)
+    t = add(e, one)
+    p = mul(x, t)
+    y = mul(p, half)
+    output y
+  })",
+              {filled(DType::kF16, {4}, -8)});
+  expect_same(R"(graph "g" {
+    x = input bf16[4]
+    e = sigmoid(x)
+    next = constant bf16[] {1.0078125}
+    p = mul(x, e)
+    y = mul(p, next)
+    output y
+  })",
+              {filled(DType::kBF16, {4}, 4)});
+}
+
+// The results within an ulp of the exact ones, in the default grade: a half holds no exact reciprocal of 41, and one
+// rounding more would show. The numbers are those for which it does.
+TEST(rewrite_soundness, a_half_is_rounded_once) {
+  struct Case {
+    const char* line;
+    double constant, x, exact;
+  };
+  for (auto [line, constant, x, exact] : {Case{"div(x, c)", 41, 1.265625, 1.265625 / 41},
+                                          {"div(x, c)", 0.99951171875, 1.5, 1.5 / 0.99951171875},
+                                          {"pow(x, c)", 3, 3.150390625, 3.150390625 * 3.150390625 * 3.150390625}}) {
+    std::string text = "graph \"g\" {\n x = input f16[4]\n c = constant f16[] {" + format("{:.17}", constant) +
+                       "}\n y = " + line + "\n output y\n}";
+    auto program = Program::compile(env_with(1), *parse(text), nullptr, nullptr, {});
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    auto got = (*program)->run({}, std::vector{filled(DType::kF16, {4}, x)}, {}, 1);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    double ulp = std::ldexp(1.0, std::ilogb(exact) - 10);
+    EXPECT_LE(std::fabs(element_as_f64((*got)[0], 0) - exact), ulp) << text;
+  }
+}
+
+static const char* kHalfScores = R"(graph "g" {
+    q = input f16[1,2,3,4]
+    m = input f32[1,1,3,3]
+    h = input f16[1,1,3,3]
+    k = transpose(q) perm=[0,1,3,2]
+    s = matmul(q, k)
+    LINKS
+    p = softmax(l)
+    r = cast(p) to=f16
+    y = matmul(r, q)
+    output y
+  })";
+
+// A mask of f32 is infinite as a half, and then a row without a key is NaN. What is added to scores, and what these are
+// multiplied with, may have no finite product in halves where the scaled sum is finite.
+TEST(rewrite_soundness, halves_added_to_scores_overflow_where_they_did) {
+  Tensor q = convert(noise({1, 2, 3, 4}, 1), DType::kF16);
+  Tensor mask = filled(DType::kF32, {1, 1, 3, 3}, 0), low = filled(DType::kF16, {1, 1, 3, 3}, -1000);
+  for (int i = 0; i < 5; i++) mask.as<float>()[i] = i % 2 ? -1e5f : -3.4e38f;
+  const char* kLinks[] = {
+      "t = cast(m) to=f16\n l = add(s, t)",
+      "w = cast(s) to=f32\n t = add(w, m)\n l = cast(t) to=f16",
+      "t = add(s, h)\n w = cast(t) to=f32\n c = constant f32[] {100}\n l = mul(w, c)",
+      "t = add(s, h)\n n = neg(h)\n u = add(t, n)\n c = constant f16[] {100}\n l = mul(u, c)",
+      "t = add(s, m16)\n u = add(t, m16)\n l = cast(u) to=f32",
+  };
+  for (std::string links : kLinks) {
+    if (links.find("m16") != std::string::npos) links = "m16 = cast(m) to=f16\n" + links;
+    std::string text = kHalfScores;
+    expect_same(text.replace(text.find("LINKS"), 5, links).c_str(), {q, mask, low});
+  }
+  expect_same(R"(graph "g" {
+    q = input f16[1,2,3,4]
+    m = input f32[1,1,3,3]
+    b = cast(m) to=f16
+    y, lse = attention(q, q, q, _, b)
+    output y
+    output lse
+  })",
+              {q, mask});
+}
+
+// The factor moves to the queries, of which another rounding would show in every score.
+TEST(rewrite_soundness, a_factor_of_a_head_does_not_round_queries_of_halves) {
+  for (std::string half : {"f16", "bf16"}) {
+    std::string text = R"(graph "g" {
+      q = input HALF[1,2,16,64]
+      k = input HALF[1,2,16,64]
+      v = input HALF[1,2,16,8]
+      factors = constant HALF[1,2,1,1] {0.3, 0.2}
+      s = matmul(q, k) transpose_b=true
+      t = mul(s, factors)
+      p = softmax(t)
+      y = matmul(p, v)
+      output y
+    })";
+    for (size_t at; (at = text.find("HALF")) != std::string::npos;) text.replace(at, 4, half);
+    DType dtype = half == "f16" ? DType::kF16 : DType::kBF16;
+    std::vector<Tensor> in;
+    for (uint32_t i = 0; i < 3; i++) in.push_back(convert(noise({1, 2, 16, i < 2 ? 64 : 8}, i + 1, 2), dtype));
+    auto graph = parse(text);
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    auto oracle = interpret(*graph, in, {}, {EvalMode::kOracle});
+    auto program = Program::compile(env_with(1), *graph, nullptr, nullptr, {});
+    ASSERT_TRUE(program.ok() && oracle.ok());
+    auto got = (*program)->run({}, in, {}, 1);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    EXPECT_NE((*program)->report("text")->find("attention"), std::string::npos);
+    EXPECT_EQ(test::difference((*got)[0], (*oracle)[0], dtype, Tol::kATT, {}), "") << text;
   }
 }
 

@@ -256,6 +256,38 @@ TEST_P(submit, sizes_that_data_decides_are_waited_for_where_they_are_asked_for) 
   }
 }
 
+// A link whose size data decide: a slot beside it is bound while the run waits.
+TEST_P(submit, a_slot_that_is_not_linked_is_bound_without_waiting) {
+  Graph graph;
+  for (const char* symbol : {"m", "k"}) ASSERT_TRUE(graph.declare_symbol(symbol, {0, 8}).ok());
+  Builder b(graph);
+  Expr x = input(b, "x", {8});
+  b.wrap(*graph.add_input("before", DType::kI64, {Dim::symbol("k"), 1}));
+  output(b, "where", b.op(Op::kNonzero, {x}, {{"symbol", std::string("m")}}));
+  output(b, "y", x + 1.0);
+  auto program = Program::compile(env, graph, nullptr, nullptr, {});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  auto exec = Exec::create(*program).value();
+  ASSERT_TRUE(exec->link(0, 1).ok());
+  Fence gate(env->queue().helper());
+  auto done = exec->submit({&gate, 1});
+  ASSERT_TRUE(done.ok()) << done.status().message();
+  std::thread late([&] {  // so that a bind that waits is a failure, and no deadlock
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    gate.signal({});
+  });
+  EXPECT_TRUE(exec->bind(SlotKind::kInput, 0, filled({8}, 3)).ok());
+  EXPECT_TRUE(exec->bind(SlotKind::kOutput, 1, filled({8}, 0)).ok());
+  EXPECT_FALSE(gate.is_done());
+  EXPECT_TRUE(exec->bind(SlotKind::kInput, 1, Tensor()).ok());
+  EXPECT_TRUE(gate.is_done()) << "a linked slot waits for the size";
+  late.join();
+  EXPECT_TRUE(waited(*done).ok());
+  ASSERT_TRUE(exec->run().ok());
+  EXPECT_EQ(shown(*exec, SlotKind::kOutput, 1).as<float>()[7], 4.0f);
+  EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).dims()[0], 8);
+}
+
 TEST_P(submit, a_file_descriptor_tells_a_loop_that_a_run_is_done) {
   if (GetParam() == 0) return;
   auto exec = Exec::create(doubler(env)).value();
