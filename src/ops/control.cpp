@@ -287,7 +287,7 @@ class LoopTypes {
   }
 
   Result<ValueType> carry(size_t i, const ValueType& before) {
-    const ValueType& formal = given_->node(given_->inputs()[i]).out[0];  // asking_ is another graph by and by
+    const ValueType& formal = given_->node(given_->inputs()[i]).out[0];
     ValueType got = as_before(type(i), before, formal);
     RLX_TRY(check_type(args_, what(i) + " (a carry)", before, got, formal, carried_));
     ValueType after = before;
@@ -318,7 +318,8 @@ class LoopTypes {
   Result<Dim> unknown_trips(int64_t most) { return names_.next({0, most < 0 ? Interval::kUnbounded : most}); }
   void keep() {
     names_.keep();
-    if (asking_) args_.attrs = args_.attrs.with("body", std::make_shared<const Graph>(std::move(*asking_)));
+    if (asking_ && asking_->guards().size() > given_->guards().size())
+      args_.attrs = args_.attrs.with("body", std::make_shared<const Graph>(std::move(*asking_)));
   }
 
  private:
@@ -340,11 +341,9 @@ class LoopTypes {
     if (given_->guards().empty() || is_carried(formal, carried_) || mentions(size, varying_)) return false;
     Guard asked{Guard::kEqual, formal, size, args_.where(), true};
     if (args_.graph.implies(asked.relation, asked.a, asked.b) || !may_hold(asked)) return false;
-    Graph asking = body();
-    if (!asking.add_guard(asked).ok())  // no trip ends
-      return length_ && args_.require(Guard::kEqual, 0, *length_).ok();
-    asking_ = std::move(asking);
-    return true;
+    if (!asking_) asking_ = *given_;
+    if (asking_->add_guard(asked).ok()) return true;
+    return length_ && args_.require(Guard::kEqual, 0, *length_).ok();  // no trip ends
   }
   bool may_hold(const Guard& guard) {
     Graph::Mark before = args_.graph.mark();
@@ -361,7 +360,7 @@ class LoopTypes {
 
   InferArgs& args_;
   const std::shared_ptr<const Graph> given_;  // the body
-  std::optional<Graph> asking_;               // with the guards that it lacks, if there are any
+  std::optional<Graph> asking_;               // the body, with the guards that it lacks
   const std::optional<Dim> length_;
   const std::vector<std::string>& carried_;
   std::vector<std::string> varying_;  // symbols that may differ from trip to trip

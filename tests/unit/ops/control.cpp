@@ -487,6 +487,31 @@ TEST(control, a_carry_may_have_its_size_by_a_guard_of_the_body) {
   EXPECT_TRUE(graph->guards().empty()) << print(*graph);
 }
 
+// One after another: each size of each carry.
+TEST(control, a_body_with_guards_is_asked_for_the_sizes_of_all_carries) {
+  auto graph = parse(R"(graph (n, m) {
+    x = input f32[n,m]
+    y, z, w = scan(x, x) body=graph {
+      a = input f32[n,m]
+      b = input f32[n,m]
+      first = slice(a) starts=[0,0] ends=[1,2]
+      next = slice(b) starts=[0,0] ends=[3,4]
+      last = slice(a) starts=[n - 1] ends=[n] steps=[2] axes=[0]
+      sum = reduce(last) fn=sum
+      output first
+      output next
+      output sum
+    } n_carry=2 n_xs=0 length=n
+    output y
+    output z
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_TRUE(graph->guards().empty()) << print(*graph);
+  const Graph& body = *graph->node(graph->outputs()[0].value).attrs.graph("body");
+  for (Dim size : {Dim::symbol("n"), Dim::symbol("m")})
+    EXPECT_TRUE(body.implies(Guard::kLessEqual, size, size == Dim::symbol("n") ? 1 : 2)) << print(*graph);
+}
+
 // Where a trip is made, n is 1 or more, as a guard of the body asks. So no trip ends.
 TEST(control, a_carry_whose_size_contradicts_a_guard_of_the_body_allows_no_trip) {
   auto graph = parse(R"(graph (n, m) {
