@@ -308,6 +308,32 @@ TEST(judge, knows_that_numbers_vanish_beside_a_zero_of_another_sign) {
   }
 }
 
+// A weight near the least number of f16 is 0 if it is rounded once, and not twice: times infinity it is NaN.
+TEST(judge, knows_that_one_rounding_to_f16_may_make_a_number_vanish_and_no_more) {
+  auto graph = parse(R"(graph {
+    x = input f16[1,2]
+    v = input f16[2,1]
+    %2 = exp(x)
+    %3 = reduce(%2) fn=sum axes=[1] keep_dims=true
+    %4 = div(%2, %3)
+    %5 = matmul(%4, v)
+    output y = %5
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  RandomGraph random = with_contents(1, std::move(*graph));
+  f16 *x = random.runs[0][0].as<f16>(), *v = random.runs[0][1].as<f16>();
+  x[1] = f16(0.25f), v[0] = f16(INFINITY), v[1] = f16(1.0f);
+  for (bool vanishes : {false, true}) {
+    x[0] = f16(vanishes ? -17.2f : -14.0f);  // of 2^-24: the exponential is 0.57, the weight 0.44
+    auto meaning = Meaning::of(random);
+    ASSERT_TRUE(meaning.ok()) << meaning.status().message();
+    Results results = right_results(random);
+    ASSERT_EQ(static_cast<float>(*results[0].as<f16>()), INFINITY);
+    *results[0].as<f16>() = f16(NAN);
+    EXPECT_EQ(meaning->difference(results).empty(), vanishes);
+  }
+}
+
 // What is left of terms that cancel may be 0 in another order of the sum: then its inverse is infinite.
 TEST(judge, knows_that_terms_may_cancel_and_no_more) {
   static constexpr const char* kSums[] = {

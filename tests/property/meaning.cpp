@@ -226,14 +226,20 @@ Result<Value> rounded_together(Graph& graph, const Values& in) {
   return value.value();
 }
 
-// The value with a 0 of the same sign in place of each number below `least`. An op may read subnormal f32 numbers as 0
-// (semantics.md N5).
+// Below what size an op may take a number as 0: f32 and bf16 may have no numbers below `least` (semantics.md N5), and
+// two roundings to f16 make 0 of what is below twice its least number.
+double vanishes_below(DType dtype, double least) {
+  if (dtype == DType::kF32 || dtype == DType::kBF16) return least;
+  return dtype == DType::kF16 ? 0x1p-23 : 0;
+}
+
+// The value with a 0 of the same sign in place of each number that may vanish.
 Value flushed(Graph& graph, Value value, double least = kLeastNormal) {
-  DType dtype = present(value) ? graph.type(value).dtype : DType::kBool;
-  if (dtype != DType::kF32 && dtype != DType::kBF16) return value;
+  double limit = vanishes_below(present(value) ? graph.type(value).dtype : DType::kBool, least);
+  if (limit == 0) return value;
   Builder builder(graph);
   Expr number = builder.wrap(value);
-  return where(less(abs(number), least), number * scalar_like(number, 0), number).value();
+  return where(less(abs(number), limit), number * scalar_like(number, 0), number).value();
 }
 
 // The graph and its bodies, as a device computes them that treats numbers below `least` as 0 everywhere.
