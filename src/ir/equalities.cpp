@@ -10,6 +10,26 @@
 
 namespace rlx {
 
+Interval SymbolRanges::narrowed(std::string_view symbol, Interval range) const {
+  auto found = ranges_.find(symbol);
+  if (found == ranges_.end()) return range;
+  return {std::max(range.lo, found->second.lo), std::min(range.hi, found->second.hi)};
+}
+
+bool SymbolRanges::narrow(std::string_view symbol, Interval range, size_t step) {
+  Interval& known = ranges_.emplace(symbol, Interval()).first->second;
+  Interval both = narrowed(symbol, range);
+  if (both.lo == known.lo && both.hi == known.hi) return false;
+  narrowings_.push_back({std::string(symbol), known, step});
+  known = both;
+  return true;
+}
+
+void SymbolRanges::forget_after(size_t step) {
+  for (; !narrowings_.empty() && narrowings_.back().step > step; narrowings_.pop_back())
+    ranges_.find(narrowings_.back().symbol)->second = narrowings_.back().before;
+}
+
 // The greatest common divisor of all coefficients but the constant, and the constant.
 static std::pair<int64_t, int64_t> content(const Dim& dim) {
   int64_t divisor = 0, constant = 0;
@@ -152,24 +172,8 @@ std::vector<uint32_t> Equalities::watching(std::string_view symbol) const {
   return guards;
 }
 
-Interval Equalities::narrowed(std::string_view symbol, Interval range) const {
-  auto found = ranges_.find(symbol);
-  if (found == ranges_.end()) return range;
-  return {std::max(range.lo, found->second.lo), std::min(range.hi, found->second.hi)};
-}
-
-bool Equalities::narrow(std::string_view symbol, Interval range, size_t step) {
-  Interval& known = ranges_.emplace(symbol, Interval()).first->second;
-  Interval both = narrowed(symbol, range);
-  if (both.lo == known.lo && both.hi == known.hi) return false;
-  narrowings_.push_back({std::string(symbol), known, step});
-  known = both;
-  return true;
-}
-
 void Equalities::forget_after(size_t step) {
-  for (; !narrowings_.empty() && narrowings_.back().step > step; narrowings_.pop_back())
-    ranges_.find(narrowings_.back().symbol)->second = narrowings_.back().before;
+  ranges_.forget_after(step);
   for (; !appendings_.empty() && appendings_.back().step > step; appendings_.pop_back()) {
     Watched& watched = watched_.find(appendings_.back().symbol)->second;
     watched.guards.resize(appendings_.back().guards);

@@ -18,6 +18,29 @@ namespace rlx {
 // Whether no integers make it 0: 2*n - 4*m + 1.
 bool is_never_zero(const Dim& dim);
 
+template <class T>
+using BySymbol = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
+
+// Ranges of symbols, learned step by step.
+class SymbolRanges {
+ public:
+  // Learns that the symbol is in this range. False if that was known. `step` never falls from one call to the next.
+  bool narrow(std::string_view symbol, Interval range, size_t step);
+  Interval narrowed(std::string_view symbol, Interval range) const;  // without what is known to be impossible
+  void forget_after(size_t step);                                    // what later steps have taught
+  bool empty() const { return narrowings_.empty(); }
+
+ private:
+  struct Narrowing {
+    std::string symbol;
+    Interval before;
+    size_t step;
+  };
+
+  BySymbol<Interval> ranges_;
+  std::vector<Narrowing> narrowings_;  // in order
+};
+
 class Equalities {
  public:
   // Learns that the dim is 0. Returns the symbol for which this was solved: one that stands alone, times 1 or -1. Null
@@ -28,7 +51,7 @@ class Equalities {
   // find_linear finds: `zero` names none of them.
   const std::string* learn_linear(const Dim& zero, size_t step);
   // Learns that the symbol is in this range, because one that equals it is. False if that was known.
-  bool narrow(std::string_view symbol, Interval range, size_t step);
+  bool narrow(std::string_view symbol, Interval range, size_t step) { return ranges_.narrow(symbol, range, step); }
   // Takes note of a guard that says something of this dim. What is learned of a symbol may decide the guards that name
   // it; `watching` lists them, and those that name a symbol whose solution names it.
   void watch(const Dim& dim, uint32_t guard, size_t step);
@@ -38,7 +61,7 @@ class Equalities {
   const Dim* find(std::string_view symbol) const;         // its solution, which may name solved symbols; or null
   const Dim* find_linear(std::string_view symbol) const;  // the same if it is linear
   std::vector<std::string> depending_on(std::string_view symbol) const;  // itself, and the solved symbols that name it
-  Interval narrowed(std::string_view symbol, Interval range) const;      // without what is known to be impossible
+  Interval narrowed(std::string_view symbol, Interval range) const { return ranges_.narrowed(symbol, range); }
   bool empty() const { return solved_.empty(); }
 
  private:
@@ -47,19 +70,10 @@ class Equalities {
   void append(std::string_view symbol, std::span<const uint32_t> guards, std::span<const std::string> formulas,
               size_t step);
 
-  template <class T>
-  using BySymbol = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
-
   struct Solving {
     std::string symbol;
     size_t step;
     std::optional<Dim> before;  // the solution that this one replaced
-  };
-
-  struct Narrowing {
-    std::string symbol;
-    Interval before;
-    size_t step;
   };
 
   // The lists of a symbol that no other symbol stands for. When another one comes to stand for it, that one gets a copy
@@ -78,8 +92,7 @@ class Equalities {
   BySymbol<Dim> solved_;
   BySymbol<std::vector<std::string>> named_by_;  // by symbol: those whose solutions name it, replaced ones as well
   std::vector<Solving> solvings_;                // in order
-  BySymbol<Interval> ranges_;                    // of symbols that equal others
-  std::vector<Narrowing> narrowings_;            // in order
+  SymbolRanges ranges_;                          // of symbols that equal others
   BySymbol<Watched> watched_;
   std::vector<Appending> appendings_;  // in order
 };

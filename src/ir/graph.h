@@ -194,6 +194,8 @@ class Graph {
   Dim reduced(const Dim& dim, const Dim* (Equalities::*find)(std::string_view) const) const;  // by these solutions only
   std::string operands_text(const OpInfo& info, std::span<const Value> in) const;
   Interval range_of_reduced(const Dim& dim) const;
+  bool narrows_ranges() const;                     // whether guards do
+  Interval range_by_guards(const Dim& dim) const;  // with what guards say of single symbols
   Guard resolved(const Guard& guard) const;
   Result<Guard> checked(Guard guard) const;
   Status record(const Guard& guard, Guard normal);
@@ -203,6 +205,7 @@ class Graph {
   const std::string* solve(const Guard& guard);
   bool is_settled(const Guard& guard) const;
   Status learn(uint32_t index);
+  void learn_range(const Guard& guard);
   void note_leaf(uint32_t node);
   void forget_leaf(uint32_t node);  // nothing if it is none
   void count(const Node& node, int by);
@@ -229,6 +232,7 @@ class Graph {
   std::unordered_multimap<size_t, uint32_t> guard_index_;  // by the hash of the difference b - a
   std::unordered_multimap<size_t, uint32_t> undecided_;    // by the hash of what would decide a min or max of a guard
   Equalities equalities_;                                  // that guards say
+  SymbolRanges by_guards_;                                 // what guards of one symbol say of it
 };
 
 // Something for each value of a graph: [node][output].

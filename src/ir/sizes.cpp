@@ -3,7 +3,7 @@
 //
 // A proof of a = b or a <= b has five levels. Each one asks those before it, and costs more:
 // 1. has_guard: a guard says so of the difference b - a.
-// 2. has_relation: the same dim, level 1, or the range of the difference.
+// 2. has_relation: the same dim, level 1, or the range of the difference, where guards may narrow that of a symbol.
 // 3. is_at_most: level 2, also with one operand in the place of a min or max.
 // 4. proves: level 3 for a <= b; for a = b level 2, also as a <= b and b <= a.
 // 5. implies: level 4 of the dims as given; then as `resolved` (min and max that are decided become one operand); then
@@ -162,7 +162,38 @@ bool Graph::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) c
   if (a == b) return true;
   Dim difference = b - a;
   if (has_guard(Guard::kEqual, difference)) return true;
-  return relation == Guard::kLessEqual && (range(difference).lo >= 0 || has_guard(Guard::kLessEqual, difference));
+  if (relation == Guard::kEqual) return false;
+  return range(difference).lo >= 0 || has_guard(Guard::kLessEqual, difference) ||
+         (narrows_ranges() && range_by_guards(difference).lo >= 0);
+}
+
+bool Graph::narrows_ranges() const {
+  return !by_guards_.empty() || (around_ && around_->narrows_ranges());
+}
+
+Interval Graph::range_by_guards(const Dim& dim) const {
+  return range_of(dim, [this](std::string_view name) {
+    Interval range = bounded(symbol_range(name));
+    for (const Graph* graph = this; graph; graph = graph->around_) {
+      Interval both = graph->by_guards_.narrowed(name, range);
+      if (both.lo <= both.hi) range = both;  // else no size satisfies all guards
+    }
+    return range;
+  });
+}
+
+// From k * s + c >= 0, where s is the only symbol, the least or the largest s.
+void Graph::learn_range(const Guard& guard) {
+  Dim difference = guard.b - guard.a;
+  if (guard.relation != Guard::kLessEqual || difference.is_literal()) return;
+  const Term& term = difference.polynomial()->terms[0];
+  if (term.atoms.size() != 1 || term.atoms[0]->kind != Atom::kSymbol) return;
+  Dim rest = difference - Dim::from({{term}});
+  if (!rest.is_literal()) return;
+  bool is_least = term.coefficient > 0;
+  Dim limit = is_least ? Dim(0) - floor_div(rest, term.coefficient) : floor_div(rest, Dim(0) - term.coefficient);
+  Interval legal = is_least ? Interval{limit.literal(), Interval::kUnbounded} : Interval{0, limit.literal()};
+  by_guards_.narrow(term.atoms[0]->name, legal, guards_.size());
 }
 
 // The difference of the operands of each min and max.
@@ -398,6 +429,7 @@ Status Graph::record_alone(Guard guard) {
   guard_index_.emplace(guard_hash(guard.relation, difference), index);
   visit_extremes(difference, [&](const Dim& order) { undecided_.emplace(hash_of_either_sign(order), index); });
   guards_.push_back(std::move(guard));
+  learn_range(guards_.back());
   return learn(index);
 }
 
@@ -413,6 +445,7 @@ void Graph::roll_back(const Mark& mark) {
     symbols_.pop_back();
   }
   equalities_.forget_after(mark.guards);
+  by_guards_.forget_after(mark.guards);
   while (guards_.size() > mark.guards) {
     const Guard& guard = guards_.back();
     Dim difference = guard.b - guard.a;

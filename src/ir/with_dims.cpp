@@ -228,9 +228,22 @@ class Copying {
       RLX_TRY(declare(symbol));
       open.emplace(tried_symbol, Dim::symbol(renamed(symbol, names_)));
     }
+    for (const std::string& symbol : decided)
+      if (!symbols.contains(symbol)) open.emplace(symbol, Dim::symbol(new_name(symbol)));
     for (size_t i = 0; i < made.values().size(); i++)
       if (names_sizes(made.info()->attrs[i])) made.set(i, with_names(AttrValue(made.values()[i]), open));
     return made;
+  }
+
+  // For a size that the original node did not decide, because more was known of it: no later node may have its name.
+  std::string new_name(const std::string& symbol) const {
+    auto is_taken = [&](const std::string& name) {
+      auto has_it = [&](const auto& of_original) { return renamed(of_original.first, names_) == name; };
+      return to_.has_symbol(name) || std::any_of(from_.symbols().begin(), from_.symbols().end(), has_it);
+    };
+    std::string name = symbol;
+    for (int k = 2; is_taken(name); k++) name = symbol + "." + std::to_string(k);
+    return name;
   }
 
   // Notes the sizes that the original node decided and that now follow from the new dims.

@@ -335,15 +335,16 @@ class LoopTypes {
     }
     return type;
   }
-  // The sizes in a body are what they say where its guards hold, and a loop may make no trip elsewhere. So if it has
-  // guards, what is still to be asked of its sizes becomes one of them, not one of the graph around.
+  // A loop may make no trip, and then nothing is asked of what its body would do. So what is asked of the sizes of a
+  // carry is a guard of the body, not of the graph around; where it contradicts the body's guards, no trip ends.
   bool is_asked_in_body(const Dim& formal, const Dim& size) {
-    if (given_->guards().empty() || is_carried(formal, carried_) || mentions(size, varying_)) return false;
+    if (is_carried(formal, carried_) || mentions(size, varying_)) return false;
     Guard asked{Guard::kEqual, formal, size, args_.where(), true};
-    if (args_.graph.implies(asked.relation, asked.a, asked.b) || !may_hold(asked)) return false;
+    if (args_.graph.implies(asked.relation, asked.a, asked.b)) return false;
+    if (!may_hold(asked)) return length_ && args_.graph.implies(Guard::kEqual, 0, *length_);
     if (!asking_) asking_ = *given_;
     if (asking_->add_guard(asked).ok()) return true;
-    return length_ && args_.require(Guard::kEqual, 0, *length_).ok();  // no trip ends
+    return length_ && args_.require(Guard::kEqual, 0, *length_).ok();
   }
   bool may_hold(const Guard& guard) {
     Graph::Mark before = args_.graph.mark();

@@ -129,6 +129,28 @@ TEST(graph, a_fixed_size_is_known_in_other_sizes) {
   EXPECT_FALSE(is_square_16(Guard::kLessEqual));
 }
 
+// A guard of one symbol says what its range says, here and in a graph within; what is rolled back says nothing.
+TEST(graph, a_guard_of_one_size_proves_what_is_weaker) {
+  Graph graph;
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m");
+  Graph::Mark mark = graph.mark();
+  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, 0, n - 2, ""}).ok());
+  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, 3 * m, 11, ""}).ok());
+  const Graph inner("", &graph.table(), &graph);
+  for (const Graph* at : {&std::as_const(graph), &inner}) {
+    EXPECT_TRUE(at->implies(Guard::kLessEqual, 0, n - 1));
+    EXPECT_TRUE(at->implies(Guard::kLessEqual, floor_div(1 - n, 3), -1));
+    EXPECT_TRUE(at->implies(Guard::kLessEqual, m, n + 1));
+    EXPECT_FALSE(at->implies(Guard::kLessEqual, m, n));
+    EXPECT_FALSE(at->implies(Guard::kLessEqual, 3, n));
+    EXPECT_FALSE(at->implies(Guard::kLessEqual, m, 2));
+  }
+  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, 1, n, ""}).ok());
+  EXPECT_EQ(graph.guards().size(), 2u);
+  graph.roll_back(mark);
+  EXPECT_FALSE(graph.implies(Guard::kLessEqual, 1, n));
+}
+
 // With m >= 2, it says that m = 2, whichever of the two comes first.
 TEST(graph, a_size_that_is_its_minimum_with_another_is_bounded_by_it) {
   Dim m = Dim::symbol("m");

@@ -531,4 +531,39 @@ TEST(control, a_carry_whose_size_contradicts_a_guard_of_the_body_allows_no_trip)
   EXPECT_EQ(text_of(graph->guards()[0]), "0 = m");
 }
 
+// What is known around by then contradicts what the carry would have to be: n is 0, so no trip asks that it is 1.
+TEST(control, a_loop_that_makes_no_trip_is_still_one_when_its_sizes_are_known) {
+  auto graph = parse(R"(graph (n) {
+    x = input f32[n]
+    y = scan(x) body=graph {
+      a = input f32[n]
+      last = slice(a) starts=[n - 2] ends=[n] steps=[2] axes=[0]
+      sum = reduce(last) fn=sum axes=[0] keep_dims=true
+      output sum
+    } n_carry=1 n_xs=0 length=n
+    output y
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  ASSERT_EQ(graph->guards().size(), 1u) << print(*graph);
+  EXPECT_EQ(text_of(graph->guards()[0]), "0 = n");
+  EXPECT_EQ(verify(*graph).message(), "");
+  EXPECT_TRUE(parse(print(*graph)).ok()) << parse(print(*graph)).status().message();
+}
+
+// A loop may make no trip, so whether sizes fit is asked in its body; where they cannot fit, the graph is refused.
+TEST(control, the_size_of_a_carry_is_a_guard_of_the_body) {
+  auto made = [](const std::string& first, const std::string& second) {
+    std::string lines = "graph (n, m, k) {\n  x = input f32[" + first + "]\n  z = input f32[" + second +
+                        "]\n  y, w = scan(x, z) body=graph {\n    a = input f32[" + first + "]\n    b = input f32[" +
+                        second + "]\n    c = sin(b)\n    output c\n    output b\n  } n_carry=2 n_xs=0 length=k\n";
+    return parse(lines + "  output y\n}");
+  };
+  auto graph = made("n", "m");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_TRUE(graph->guards().empty()) << print(*graph);
+  const Graph& body = *graph->node(graph->outputs()[0].value).attrs.graph("body");
+  EXPECT_TRUE(body.implies(Guard::kEqual, Dim::symbol("n"), Dim::symbol("m"))) << print(*graph);
+  EXPECT_EQ(made("3", "4").status().code(), Code::kShape);
+}
+
 }  // namespace rlx::test

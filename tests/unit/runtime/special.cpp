@@ -448,6 +448,44 @@ TEST(at_sizes, nodes_are_inferred_again_and_what_the_author_declared_stays) {
   EXPECT_EQ(at_sizes(graph, {{"n", 8}}).status().code(), Code::kShape);  // no m is both 8 and at most 4
 }
 
+// The guard of a later node decided a size of the first `if`, and is not known when the copy of that `if` is made: so
+// the copy decides a size of its own, whose name no later node has.
+TEST(at_sizes, a_size_that_only_the_copy_decides_has_a_name_of_its_own) {
+  auto graph = parse(R"(graph (n, m in [0, 1]) {
+    guard 0 <= m - 1 "slice"
+    p = input bool[]
+    x = input f32[m]
+    z = input f32[n]
+    a = if(p, x) then=graph {
+      x = input f32[m]
+      none = slice(x) starts=[m] ends=[(m/2)] steps=[-1]
+      output none
+    } else=graph {
+      x = input f32[m]
+      none = slice(x) starts=[0] ends=[0]
+      output none
+    }
+    b = slice(x) starts=[m - 1] ends=[-2147483648] steps=[-1]
+    c = if(p, z) then=graph {
+      z = input f32[n]
+      output z
+    } else=graph {
+      z = input f32[n]
+      twice = concat(z, z) axis=0
+      output twice
+    }
+    output a
+    output b
+    output c
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(text_of(graph->type(graph->outputs()[2].value)), "f32[if.0]") << print(*graph);
+  auto made = at_sizes(*graph, {{"n", 3}});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(text_of(made->type(made->outputs()[2].value)), "f32[if.0]") << print(*made);
+  EXPECT_NE(text_of(made->type(made->outputs()[0].value)), "f32[if.0]") << print(*made);
+}
+
 // As a number, -1 among the sizes of a reshape stands for what the others leave.
 TEST(at_sizes, a_size_that_becomes_negative_is_not_computed_from_the_others) {
   auto graph = parse(R"(
