@@ -288,7 +288,7 @@ class LoopTypes {
 
   Result<ValueType> carry(size_t i, const ValueType& before) {
     const ValueType& formal = given_->node(given_->inputs()[i]).out[0];
-    ValueType got = as_before(type(i), before, formal);
+    ValueType got = RLX_TRY(as_before(i, before, formal));
     RLX_TRY(check_type(args_, what(i) + " (a carry)", before, got, formal, carried_));
     ValueType after = before;
     for (size_t axis = 0; axis < formal.rank(); axis++) {
@@ -305,8 +305,8 @@ class LoopTypes {
 
   Result<ValueType> stacked(size_t i, const Dim& trips) {
     ValueType result = type(i);
-    // By all guards of the body, whichever were known when it got its types: so the size of no rows does not depend on
-    // that.
+    // Where no trip asks for the guards of the body, a form that one of them proves is another size. So all of them
+    // count, not only those that were known when the output got its type.
     for (Dim& dim : result.dims) {
       dim = body().resolved(dim);
       RLX_TRY(check_steady(i, dim));
@@ -318,34 +318,40 @@ class LoopTypes {
   Result<Dim> unknown_trips(int64_t most) { return names_.next({0, most < 0 ? Interval::kUnbounded : most}); }
   void keep() {
     names_.keep();
-    if (asking_ && asking_->guards().size() > given_->guards().size())
-      args_.attrs = args_.attrs.with("body", std::make_shared<const Graph>(std::move(*asking_)));
+    if (guarded_ && guarded_->guards().size() > given_->guards().size())
+      args_.attrs = args_.attrs.with("body", std::make_shared<const Graph>(std::move(*guarded_)));
   }
 
  private:
-  const Graph& body() const { return asking_ ? *asking_ : *given_; }
+  const Graph& body() const { return guarded_ ? *guarded_ : *given_; }
   const ValueType& type(size_t i) const { return body().type(body().outputs()[i].value); }
-  // Sizes that are those of `before` in every trip, because the body's guards hold in it.
-  ValueType as_before(ValueType type, const ValueType& before, const ValueType& formal) {
-    for (size_t axis = 0; axis < std::min(type.rank(), before.rank()); axis++) {
-      Dim& size = type.dims[axis];
+  // The type with the sizes of `before`, where the guards of the body make them equal in every trip.
+  Result<ValueType> as_before(size_t i, const ValueType& before, const ValueType& formal) {
+    ValueType got = type(i);
+    for (size_t axis = 0; axis < std::min(got.rank(), before.rank()); axis++) {
+      Dim& size = got.dims[axis];
       const Dim& first = before.dims[axis];
       if (size == first) continue;
-      if (body().implies(Guard::kEqual, size, first) || is_asked_in_body(formal.dims[axis], size)) size = first;
+      if (body().implies(Guard::kEqual, size, first) || RLX_TRY(require_in_body(i, formal.dims[axis], size)))
+        size = first;
     }
-    return type;
+    return got;
   }
-  // A loop may make no trip, and then nothing is asked of what its body would do. So what is asked of the sizes of a
-  // carry is a guard of the body, not of the graph around; where it contradicts the body's guards, no trip ends.
-  bool is_asked_in_body(const Dim& formal, const Dim& size) {
+  // A loop without trips need not meet the guards of its body. So what is still to be required of the size of a carry
+  // becomes one of them: the graph around would require it of every run. Returns whether every trip meets it by now.
+  Result<bool> require_in_body(size_t i, const Dim& formal, const Dim& size) {
     if (is_carried(formal, carried_) || mentions(size, varying_)) return false;
     Guard asked{Guard::kEqual, formal, size, args_.where(), true};
     if (args_.graph.implies(asked.relation, asked.a, asked.b)) return false;
     if (!may_hold(asked)) return length_ && args_.graph.implies(Guard::kEqual, 0, *length_);
-    if (!asking_) asking_ = *given_;
-    if (asking_->add_guard(asked).ok()) return true;
-    return length_ && args_.require(Guard::kEqual, 0, *length_).ok();
+    if (!guarded_) guarded_ = *given_;
+    Status refused = guarded_->add_guard(asked);
+    if (refused.ok()) return true;
+    if (!length_) return args_.fail(Code::kShape, format("{}: no trip ends: {}", what(i), refused.message()));
+    RLX_TRY(args_.require(Guard::kEqual, 0, *length_));
+    return true;
   }
+  // Whether sizes of the graph around may meet the guard, which is not recorded.
   bool may_hold(const Guard& guard) {
     Graph::Mark before = args_.graph.mark();
     bool may_hold = args_.graph.add_guard(guard).ok();
@@ -361,7 +367,7 @@ class LoopTypes {
 
   InferArgs& args_;
   const std::shared_ptr<const Graph> given_;  // the body
-  std::optional<Graph> asking_;               // the body, with the guards that it lacks
+  std::optional<Graph> guarded_;              // the body with the guards that it lacked
   const std::optional<Dim> length_;
   const std::vector<std::string>& carried_;
   std::vector<std::string> varying_;  // symbols that may differ from trip to trip

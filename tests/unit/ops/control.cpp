@@ -566,4 +566,27 @@ TEST(control, the_size_of_a_carry_is_a_guard_of_the_body) {
   EXPECT_EQ(made("3", "4").status().code(), Code::kShape);
 }
 
+// Nothing says how many trips a `while` makes. One whose trips all fail is refused, not required to meet what its body
+// contradicts.
+TEST(control, a_while_whose_trips_cannot_end_is_refused) {
+  auto graph = parse(R"(graph (n) {
+    x = input f32[n]
+    y = while(x) cond=graph {
+      a = input f32[n]
+      more = constant bool[] {false}
+      output more
+    } body=graph {
+      a = input f32[n]
+      twice = concat(a, a) axis=0
+      last = slice(twice) starts=[n - 1] ends=[n] steps=[2] axes=[0]
+      joined = concat(twice, last) axis=0
+      output joined
+    } n_carry=1
+    output y
+  })");
+  ASSERT_FALSE(graph.ok());
+  EXPECT_EQ(graph.status().code(), Code::kShape);
+  EXPECT_NE(graph.status().message().find("no trip ends"), std::string::npos) << graph.status().message();
+}
+
 }  // namespace rlx::test
