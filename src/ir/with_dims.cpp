@@ -7,6 +7,7 @@
 #include "base/shortened.h"
 #include "base/size_failure.h"
 #include "ir/body.h"
+#include "ir/symbols.h"
 
 namespace rlx {
 
@@ -170,10 +171,9 @@ class Copying {
   // The last node that decides a size which the guard names.
   int64_t ready_at(const Guard& guard) const {
     int64_t last = kAtOnce;
-    for (const Dim* dim : {&guard.a, &guard.b})
-      visit_symbols(*dim, [&](const std::string& symbol) {
-        if (auto found = decider_.find(symbol); found != decider_.end()) last = std::max<int64_t>(last, found->second);
-      });
+    visit_symbols(guard, [&](const std::string& symbol) {
+      if (auto found = decider_.find(symbol); found != decider_.end()) last = std::max<int64_t>(last, found->second);
+    });
     return last;
   }
 

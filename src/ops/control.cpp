@@ -9,6 +9,7 @@
 #include <set>
 
 #include "ir/facts.h"
+#include "ir/symbols.h"
 #include "ops/eval.h"
 #include "ops/index.h"
 
@@ -66,10 +67,7 @@ static Status check_symbols(InferArgs& args, const std::string& name, const Grap
   std::vector<std::string> own = own_symbols(graph);
   std::set<std::string> used, given = sizes_of_carries(graph, graph.inputs().size());
   std::copy_if(carried.begin(), carried.end(), std::back_inserter(own), [&](auto& it) { return given.contains(it); });
-  auto use = [&](const std::string& symbol) { used.insert(symbol); };
-  for (const Node& node : graph.nodes()) visit_symbols(node, use);
-  for (const Guard& guard : graph.guards())
-    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, use);
+  visit_symbols(graph, [&](const std::string& symbol) { used.insert(symbol); });
   for (const auto& [symbol, range] : graph.symbols()) {
     if (among(own, symbol) || !used.contains(symbol)) continue;
     if (!args.graph.has_symbol(symbol) || among(carried, symbol))

@@ -4,6 +4,8 @@
 #include <array>
 #include <unordered_set>
 
+#include "ir/symbols.h"
+
 namespace rlx {
 
 std::vector<Value> outputs_of(const Graph& graph, uint32_t node) {
@@ -43,10 +45,7 @@ Status GraphCopy::declare() {
 
 Status GraphCopy::declare_used() {
   std::unordered_set<std::string> used;
-  auto use = [&](const std::string& symbol) { used.insert(symbol); };
-  for (const Node& node : from_.nodes()) visit_symbols(node, use);
-  for (const Guard& guard : from_.guards())
-    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, use);
+  visit_symbols(from_, [&](const std::string& symbol) { used.insert(symbol); });
   for (const auto& [name, range] : from_.symbols())
     if (used.contains(name) && !to_.has_symbol(name)) RLX_TRY(to_.declare_symbol(name, range));
   for (const Guard& guard : from_.guards()) RLX_TRY(to_.add_guard(guard));

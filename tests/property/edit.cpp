@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/symbols.h"
+
 namespace rlx::test {
 
 namespace {
@@ -30,8 +32,7 @@ std::vector<bool> needed_nodes(const Graph& graph, const std::vector<GraphOutput
 Status keep_guards(const Graph& from, Graph& to) {
   for (const Guard& guard : from.guards()) {
     bool is_known = true;
-    for (const Dim* dim : {&guard.a, &guard.b})
-      visit_symbols(*dim, [&](const std::string& symbol) { is_known &= to.has_symbol(symbol); });
+    visit_symbols(guard, [&](const std::string& symbol) { is_known &= to.has_symbol(symbol); });
     if (is_known) RLX_TRY(to.declare_guard(guard));
   }
   return {};
