@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/choices.h"
+#include "base/contains.h"
 #include "base/hash.h"
 #include "base/nearest.h"
 #include "ir/graph.h"
@@ -440,7 +441,7 @@ Result<std::vector<AttrValue>> bind_options(std::span<const AttrDef> defs, const
   std::vector<std::string_view> known;
   for (const AttrDef& def : defs) known.push_back(def.name);
   for (const auto& [key, value] : given)
-    if (std::find(known.begin(), known.end(), key) == known.end())
+    if (!contains(known, key))
       return Status(Code::kOption, format("unknown option '{}'{}", key, did_you_mean_or_known(key, known)))
           .with("value", key);
   OpInfo row{.attrs = {defs.begin(), defs.end()}};

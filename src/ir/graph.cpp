@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/contains.h"
 #include "base/shortened.h"
 #include "ir/body.h"
 #include "ir/normal.h"
@@ -211,7 +212,7 @@ static void visit_symbols_around(const Node& node, const Graph& graph,
                                  const std::function<void(const std::string&)>& visit) {
   std::vector<std::string> own = own_symbols(node.attrs, graph);
   auto visit_shared = [&](const std::string& symbol) {
-    if (std::find(own.begin(), own.end(), symbol) == own.end()) visit(symbol);
+    if (!contains(own, symbol)) visit(symbol);
   };
   visit_symbols(graph, visit_shared);
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/contains.h"
+
 namespace rlx {
 
 InlinedVector<const ValueType*, 4> input_types(const Graph& graph, const OpInfo& info, std::span<const Value> in) {
@@ -33,7 +35,7 @@ Result<Axes> checked_axes(const Axes& given, size_t rank) {
   Axes axes;
   for (int64_t axis : given) {
     int64_t normal = RLX_TRY(checked_axis(axis, rank));
-    if (std::find(axes.begin(), axes.end(), normal) != axes.end())
+    if (contains(axes, normal))
       return Status(Code::kInvalidArgument, format("axis {} is named twice", normal)).with("got", std::to_string(axis));
     axes.push_back(normal);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/contains.h"
 #include "base/shortened.h"
 #include "base/size_failure.h"
 #include "ir/body.h"
@@ -40,10 +41,6 @@ static std::vector<std::string> coming_into(const Graph& body, const SymbolDims&
   return coming;
 }
 
-static bool among(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 static std::vector<const Graph*> bodies_of(const Attrs& attrs) {
   std::vector<const Graph*> bodies;
   for (const AttrValue& value : attrs.values())
@@ -65,13 +62,13 @@ static SymbolDims new_names(const Attrs& attrs, const SymbolDims& dims) {
   }
   std::vector<std::string> coming;
   for (const auto& [symbol, dim] : dims)
-    if (!among(own, symbol)) visit_symbols(dim, [&](const std::string& name) { coming.push_back(name); });
+    if (!contains(own, symbol)) visit_symbols(dim, [&](const std::string& name) { coming.push_back(name); });
   taken.insert(taken.end(), coming.begin(), coming.end());
   SymbolDims renamed;
   for (const std::string& name : own) {
-    if (!among(coming, name) || renamed.contains(name)) continue;
+    if (!contains(coming, name) || renamed.contains(name)) continue;
     std::string other = name;
-    for (int k = 2; among(taken, other); k++) other = name + "." + std::to_string(k);
+    for (int k = 2; contains(taken, other); k++) other = name + "." + std::to_string(k);
     taken.push_back(other);
     renamed.emplace(name, Dim::symbol(other));
   }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/contains.h"
 #include "ir/facts.h"
 #include "ir/symbols.h"
 #include "ops/eval.h"
@@ -17,13 +18,9 @@ namespace rlx {
 
 // ---- symbols ----
 
-static bool among(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 static bool mentions(const Dim& dim, const std::vector<std::string>& symbols) {
   bool found = false;
-  visit_symbols(dim, [&](const std::string& symbol) { found |= among(symbols, symbol); });
+  visit_symbols(dim, [&](const std::string& symbol) { found |= contains(symbols, symbol); });
   return found;
 }
 
@@ -58,7 +55,7 @@ static Result<std::vector<std::string>> store_carried(InferArgs& args, size_t ca
 }
 
 static bool is_carried(const Dim& dim, const std::vector<std::string>& carried) {
-  return dim.symbol_name() && among(carried, *dim.symbol_name());
+  return dim.symbol_name() && contains(carried, *dim.symbol_name());
 }
 
 // Checks the symbols that the sub-graph uses. Those in `carried` come with an input of this graph.
@@ -69,8 +66,8 @@ static Status check_symbols(InferArgs& args, const std::string& name, const Grap
   std::copy_if(carried.begin(), carried.end(), std::back_inserter(own), [&](auto& it) { return given.contains(it); });
   visit_symbols(graph, [&](const std::string& symbol) { used.insert(symbol); });
   for (const auto& [symbol, range] : graph.symbols()) {
-    if (among(own, symbol) || !used.contains(symbol)) continue;
-    if (!args.graph.has_symbol(symbol) || among(carried, symbol))
+    if (contains(own, symbol) || !used.contains(symbol)) continue;
+    if (!args.graph.has_symbol(symbol) || contains(carried, symbol))
       return args.fail(Code::kShape, name + ": the size '" + symbol + "' is not known in the graph around it");
     // Proofs inside the sub-graph rely on the ranges there, so the ranges around it must lie within them.
     RLX_TRY(args.require_le(range.lo, Dim::symbol(symbol), name));
@@ -437,7 +434,7 @@ Status infer_scan(InferArgs& args) {
 
 SymbolLookup without_carried(const Attrs& attrs, const SymbolLookup& around) {
   return [&](std::string_view name) {
-    return among(carried_symbols(attrs), std::string(name)) ? std::nullopt : around(name);
+    return contains(carried_symbols(attrs), std::string(name)) ? std::nullopt : around(name);
   };
 }
 

@@ -2,6 +2,7 @@
 #include "ops/interpret.h"
 
 #include "base/check_size.h"
+#include "base/contains.h"
 #include "base/size_failure.h"
 #include "ir/broken_guard.h"
 #include "ops/control.h"
@@ -222,13 +223,13 @@ Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Te
   SymbolSizes sizes;
   std::vector<std::string> own = own_symbols(graph);
   for (const auto& [symbol, range] : graph.symbols())
-    if (std::find(own.begin(), own.end(), symbol) == own.end())
+    if (!contains(own, symbol))
       if (auto size = around(symbol)) sizes.emplace(symbol, *size);
   // Symbols that are not known around the sub-graph come from its carries.
   for (size_t i = 0; i < inputs.size(); i++)
     for (size_t axis = 0; axis < inputs[i].rank(); axis++) {
       const std::string* name = graph.node(graph.inputs()[i]).out[0].dims[axis].symbol_name();
-      if (!name || std::find(own.begin(), own.end(), *name) != own.end()) continue;
+      if (!name || contains(own, *name)) continue;
       int64_t now = inputs[i].dims()[axis];
       auto [known, is_new] = sizes.emplace(*name, now);
       Interval range = graph.symbol_range(*name);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/contains.h"
 #include "base/visit.h"
 #include "rewrite/workspace.h"
 
@@ -367,7 +368,7 @@ class Matcher {
     for (size_t at = 0; at < state.tree->size(); at++) {
       Value value = (*state.tree)[at].value;
       if (!may_be(value)) continue;
-      if (is_touched(state, at) || std::find(tried.begin(), tried.end(), value) != tried.end()) continue;
+      if (is_touched(state, at) || contains(tried, value)) continue;
       tried.push_back(value);
       ProductState then = state;
       then.index++;
@@ -404,7 +405,7 @@ class Matcher {
   // piece of its own.
   void collect_rest(const ProductState& state, size_t at, std::vector<Value>& left) const {
     const Occurrence& it = (*state.tree)[at];
-    if (std::find(state.placed.begin(), state.placed.end(), at) != state.placed.end()) return;
+    if (contains(state.placed, at)) return;
     bool splits = it.is_product() && (is_touched(state, at) || (!is_splat(it.value) && has_splat(state, it)));
     if (!splits) {
       left.push_back(it.value);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties.h"
+#include "base/contains.h"
 
 #include <algorithm>
 
@@ -278,9 +279,7 @@ bool is_skippable(const std::string& rule) {
 std::optional<Way> without_a_rule(const Way& way, const RandomGraph& random, const Program& program) {
   std::vector<std::string> fired;
   for (const RewriteReport::Line& line : program.source().report.lines)
-    if (line.reason.empty() && std::find(fired.begin(), fired.end(), line.rule) == fired.end() &&
-        is_skippable(line.rule))
-      fired.push_back(line.rule);
+    if (line.reason.empty() && !contains(fired, line.rule) && is_skippable(line.rule)) fired.push_back(line.rule);
   if (fired.empty()) return std::nullopt;
   std::string rule = Random(random.graph.nodes().size()).pick(fired);
   Way without = way;
