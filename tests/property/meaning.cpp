@@ -172,22 +172,23 @@ Expr wobble(Expr value) {
   return where(equal(wave, wave), wave, scalar_like(value, 0));
 }
 
-// For a leaf, only changes that no tolerance looks at, because a device may read it so.
-Result<Value> with_noise(Graph& graph, Value given, bool is_leaf, Noise noise, Random& random) {
+// What has been built, if all of it was legal.
+Result<Value> built(Expr value) {
+  RLX_TRY(Status(value.builder().status()));
+  return value.value();
+}
+
+// The value as another device may compute it.
+Result<Value> with_noise(Graph& graph, Value given, Noise noise, Random& random) {
   Builder builder(graph);
   Expr value = builder.wrap(given);
   if (!is_float(value.dtype()) && !is_complex(value.dtype())) return given;
   if (random.chance(noise.flushes)) value = otherwise_equal(value, random);
-  if (is_leaf || !noise.rounds) {
-    RLX_TRY(Status(builder.status()));
-    return value.value();
-  }
+  if (!noise.rounds) return built(value);
   double rounding = 2 * epsilon_of(value.dtype()) * static_cast<double>(random.between(-4, 4));
   Expr error = builder.scalar(value.dtype(), rounding);
   if (is_float(value.dtype()) && random.chance(50)) error = error * wobble(value);
-  value = value * (error + scalar_like(value, 1));
-  RLX_TRY(Status(builder.status()));
-  return value.value();
+  return built(value * (error + scalar_like(value, 1)));
 }
 
 // The largest size of a finite element, along the last `count` axes.
@@ -203,9 +204,7 @@ Result<Value> cancelled(Graph& graph, Value given, Expr size) {
   Builder builder(graph);
   Expr value = builder.wrap(given), rounding = scalar_like(size, 8 * epsilon_of(value.dtype()));
   Expr is_rounding = less_equal(cast(abs(value), size.dtype()), size * rounding);
-  value = where(logical_and(is_rounding, less(abs(value), INFINITY)), scalar_like(value, 0), value);
-  RLX_TRY(Status(builder.status()));
-  return value.value();
+  return built(where(logical_and(is_rounding, less(abs(value), INFINITY)), scalar_like(value, 0), value));
 }
 
 // Whether it compares two numbers for equality, of which at least one was computed.
@@ -221,9 +220,7 @@ Result<Value> rounded_together(Graph& graph, const Values& in) {
   Builder builder(graph);
   Expr a = builder.wrap(in[0]), b = builder.wrap(in[1]), largest = largest_size(a, a.rank());
   Expr rounding = scalar_like(largest, 8 * epsilon_of(largest.dtype()));
-  Expr value = where(less_equal(abs(a - b), largest * rounding), b, a);
-  RLX_TRY(Status(builder.status()));
-  return value.value();
+  return built(where(less_equal(abs(a - b), largest * rounding), b, a));
 }
 
 // The value with a 0 of the same sign in place of each number below `least`. An op may read subnormal f32 numbers as 0
@@ -292,16 +289,17 @@ Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random) {
     Values read(in.begin(), in.end());  // of two readers one may take a number as 0
     for (Value& value : read)
       if (random.chance(noise.flushes)) value = flushed(to, value);
-    if (noise.rounds && adds_up(node.op)) read[0] = RLX_TRY(with_noise(to, read[0], false, noise, random));
+    if (noise.rounds && adds_up(node.op)) read[0] = RLX_TRY(with_noise(to, read[0], noise, random));
     if (noise.rounds && compares_roundings(graph, node) && random.chance(50))
       read[0] = RLX_TRY(rounded_together(to, read));
     Values values = RLX_TRY(copy_node(graph, index, read, to, std::move(attrs)));
-    bool is_leaf = graph.info(node).is(kLeaf) && node.op != Op::kConstant;
     if (noise.rounds && random.chance(25)) {
       Builder builder(to);
       if (Expr size = size_of_terms(builder, node, in, values[0])) values[0] = RLX_TRY(cancelled(to, values[0], size));
     }
-    for (Value& value : values) value = RLX_TRY(with_noise(to, value, is_leaf, noise, random));
+    Noise of_results = noise;  // a device does not round what it is given
+    of_results.rounds &= !graph.info(node).is(kLeaf) || node.op == Op::kConstant;
+    for (Value& value : values) value = RLX_TRY(with_noise(to, value, of_results, random));
     return values;
   };
   return edited(graph, copy, Leaves::kAll, Guards::kKept);
