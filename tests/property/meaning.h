@@ -46,8 +46,17 @@ class Meaning {
   void add_open_values();
   std::string difference_now(const Results& got) const;
   std::string difference(size_t output, const Tensor& got) const;
+  // How far the elements of an output may be from those of the oracle.
+  struct Margin {
+    bool is_exact = false;          // its elements are not rounded
+    double largest = 1, apart = 0;  // the largest finite number; how far the runs are apart
+    double rounding = 0, most = 0;  // at a number of size 1; of any element
+  };
+  Margin margin(size_t output) const;
+  bool is_left_out(size_t output, const Tensor& got) const;
   bool depends_on_open_values(size_t output, int64_t i) const;
   bool is_open(size_t output, int64_t i) const;
+  bool is_excepted(size_t output, int64_t i, const Tensor& got, const Margin& margin) const;
   void find_bits_of_numbers();
   // Of what is computed, and leaves: all values inside, with the graph that gives them; nothing where it does not run.
   std::optional<std::pair<Graph, Results>> values_inside() const;
