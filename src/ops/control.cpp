@@ -146,7 +146,7 @@ class DecidedSymbols {
     return Dim::symbol(used_.back());
   }
 
-  // Names of sizes that are not open go.
+  // Stores the names that were used. A given one that no size needs is dropped.
   void keep() {
     if (used_.empty())
       args_.attrs = args_.attrs.with(attr_, {});
@@ -212,9 +212,9 @@ class JoinedSizes {
   DecidedSymbols in_run_{args_, "symbols", taken_}, chosen_{args_, "chosen", taken_};
 };
 
-// The condition as a size, if it follows from sizes. A node whose condition was not known when its sizes got names
-// keeps these, even where more is known by now: its users have them.
-static std::optional<Dim> condition_of(InferArgs& args) {
+// The condition as a size, if it follows from sizes; the node stores it. A node whose condition was not known when its
+// sizes got names keeps these, even where more is known by now: its users have them.
+static std::optional<Dim> store_condition(InferArgs& args) {
   if (args.attrs.has("when")) return args.attrs.dim("when");
   if (args.attrs.has("symbols") && !args.attrs.has("chosen")) return std::nullopt;
   if (args.values[0].node >= args.graph.nodes().size()) return std::nullopt;  // verified apart from its graph
@@ -239,7 +239,7 @@ Status infer_if(InferArgs& args) {
   size_t outputs = args.attrs.graph("then")->outputs().size();
   if (outputs == 0) return args.fail(Code::kInvalidArgument, "'then' has no output");
   RLX_TRY(check_output_count(args, "else", outputs));
-  std::optional<Dim> when = condition_of(args);
+  std::optional<Dim> when = store_condition(args);
   // A branch that is never taken does not affect the types of the results.
   bool is_known = when && when->is_literal();
   std::shared_ptr<const Graph> then = args.attrs.graph(is_known && when->is(0) ? "else" : "then"),
@@ -261,7 +261,7 @@ Status infer_if(InferArgs& args) {
     args.out.push_back(std::move(joined));
   }
   sizes.keep();
-  if (!when) condition_of(args);  // names that no size needs are gone by now
+  if (!when) store_condition(args);  // keep() may have dropped the names that stood in its way
   return {};
 }
 
@@ -300,8 +300,8 @@ class LoopTypes {
 
   Result<ValueType> stacked(size_t i, const Dim& trips) {
     ValueType result = type(i);
-    // By all guards of the body, whichever were known when it got its types: so the size of no rows does not depend on
-    // that.
+    // Where no trip asks for the guards of the body, a form that one of them proves is another size. So all of them
+    // count, not only those that were known when the output got its type.
     for (Dim& dim : result.dims) {
       dim = body().resolved(dim);
       RLX_TRY(check_steady(i, dim));
@@ -313,33 +313,35 @@ class LoopTypes {
   Result<Dim> unknown_trips(int64_t most) { return names_.next({0, most < 0 ? Interval::kUnbounded : most}); }
   void keep() {
     names_.keep();
-    if (asking_ && asking_->guards().size() > given_->guards().size())
-      args_.attrs = args_.attrs.with("body", std::make_shared<const Graph>(std::move(*asking_)));
+    if (guarded_ && guarded_->guards().size() > given_->guards().size())
+      args_.attrs = args_.attrs.with("body", std::make_shared<const Graph>(std::move(*guarded_)));
   }
 
  private:
-  const Graph& body() const { return asking_ ? *asking_ : *given_; }
+  const Graph& body() const { return guarded_ ? *guarded_ : *given_; }
   const ValueType& type(size_t i) const { return body().type(body().outputs()[i].value); }
-  // Sizes that are those of `before` in every trip, because the body's guards hold in it.
+  // The type with the sizes of `before`, where the guards of the body make them equal in every trip.
   ValueType as_before(ValueType type, const ValueType& before, const ValueType& formal) {
     for (size_t axis = 0; axis < std::min(type.rank(), before.rank()); axis++) {
       Dim& size = type.dims[axis];
       const Dim& first = before.dims[axis];
       if (size == first) continue;
-      if (body().implies(Guard::kEqual, size, first) || is_asked_in_body(formal.dims[axis], size)) size = first;
+      if (body().implies(Guard::kEqual, size, first) || require_in_body(formal.dims[axis], size)) size = first;
     }
     return type;
   }
-  // The sizes in a body are what they say where its guards hold, and a loop may make no trip elsewhere. So if it has
-  // guards, what is still to be asked of its sizes becomes one of them, not one of the graph around.
-  bool is_asked_in_body(const Dim& formal, const Dim& size) {
+  // A loop without trips need not meet the guards of its body. So in a body that has guards, what is still to be
+  // required of the size of a carry becomes one of them: the graph around would require it of every run. Returns
+  // whether it did.
+  bool require_in_body(const Dim& formal, const Dim& size) {
     if (given_->guards().empty() || is_carried(formal, carried_) || mentions(size, varying_)) return false;
     Guard asked{Guard::kEqual, formal, size, args_.where(), true};
     if (args_.graph.implies(asked.relation, asked.a, asked.b) || !may_hold(asked)) return false;
-    if (!asking_) asking_ = *given_;
-    if (asking_->add_guard(asked).ok()) return true;
-    return length_ && args_.require(Guard::kEqual, 0, *length_).ok();  // no trip ends
+    if (!guarded_) guarded_ = *given_;
+    if (guarded_->add_guard(asked).ok()) return true;
+    return length_ && args_.require(Guard::kEqual, 0, *length_).ok();  // every trip would fail, so there is none
   }
+  // Whether sizes of the graph around may meet the guard, which is not recorded.
   bool may_hold(const Guard& guard) {
     Graph::Mark before = args_.graph.mark();
     bool may_hold = args_.graph.add_guard(guard).ok();
@@ -355,7 +357,7 @@ class LoopTypes {
 
   InferArgs& args_;
   const std::shared_ptr<const Graph> given_;  // the body
-  std::optional<Graph> asking_;               // the body, with the guards that it lacks
+  std::optional<Graph> guarded_;              // the body with the guards that it lacked
   const std::optional<Dim> length_;
   const std::vector<std::string>& carried_;
   std::vector<std::string> varying_;  // symbols that may differ from trip to trip
