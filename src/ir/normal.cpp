@@ -199,23 +199,22 @@ class Normaliser {
     Dim* open = nullptr;
     bool has_zero = false, is_ambiguous = false;  // ambiguous: there is no 0 in the input that a 0 stands for
     for (Dim& size : sizes) {
-      if (!size.is(-1)) {
-        if (size.is_literal() && size.literal() < 0)
-          return Status(Code::kShape, "the size " + size.text() + " is negative")
-              .with("expected", "0 or more")
-              .with("got", size.text());
-        auto zero = size.is(0) ? std::find(rest.begin(), rest.end(), size) : rest.end();
-        has_zero |= size.is(0);
-        is_ambiguous |= size.is(0) && zero == rest.end();
-        if (zero == rest.end())
-          known *= size;
-        else
-          *zero = 1;
-      } else if (open) {
-        return Status(Code::kShape, "more than one size is -1");
-      } else {
+      if (size.is(-1)) {
+        if (open) return Status(Code::kShape, "more than one size is -1");
         open = &size;
+        continue;
       }
+      if (size.is_literal() && size.literal() < 0)
+        return Status(Code::kShape, "the size " + size.text() + " is negative")
+            .with("expected", "0 or more")
+            .with("got", size.text());
+      auto zero = size.is(0) ? std::find(rest.begin(), rest.end(), size) : rest.end();
+      has_zero |= size.is(0);
+      is_ambiguous |= size.is(0) && zero == rest.end();
+      if (zero == rest.end())
+        known *= size;
+      else
+        *zero = 1;
     }
     if (!open) return {};
     Dim total = element_count(rest);
