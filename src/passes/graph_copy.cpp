@@ -8,12 +8,6 @@
 
 namespace rlx {
 
-std::vector<Value> outputs_of(const Graph& graph, uint32_t node) {
-  std::vector<Value> outputs;
-  for (uint32_t i = 0; i < graph.node(node).out.size(); i++) outputs.push_back({node, i});
-  return outputs;
-}
-
 void GraphCopy::set_outputs(uint32_t node, std::span<const Value> copies) {
   for (uint32_t i = 0; i < copies.size(); i++) set({node, i}, copies[i]);
 }

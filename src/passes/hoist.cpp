@@ -7,6 +7,7 @@
 #include "ir/body.h"
 #include "ir/facts.h"
 #include "ir/normal.h"
+#include "ir/outputs.h"
 #include "ops/expr.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"

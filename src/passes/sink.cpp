@@ -6,6 +6,7 @@
 
 #include "base/contains.h"
 #include "ir/facts.h"
+#include "ir/outputs.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"
 #include "plan/control.h"

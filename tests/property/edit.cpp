@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/outputs.h"
 #include "ir/symbols.h"
 
 namespace rlx::test {
@@ -82,10 +83,7 @@ Result<Values> copy_node(const Graph& from, uint32_t index, const Values& in, Gr
     if (auto known = to.find_leaf(from.leaf_name(index))) return Values{*known};
     return Values{RLX_TRY(to.add_param(from.leaf_name(index), type.dtype, type.dims))};
   }
-  Value first = RLX_TRY(to.add(from.info(node), in, std::move(attrs), node.name));
-  Values values;
-  for (uint32_t i = 0; i < to.node(first).out.size(); i++) values.push_back({first.node, i});
-  return values;
+  return outputs_of(to, RLX_TRY(to.add(from.info(node), in, std::move(attrs), node.name)).node);
 }
 
 Result<Graph> edited(const Graph& from, const NodeEdit& edit, Leaves leaves, Guards guards) {

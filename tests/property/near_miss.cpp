@@ -6,6 +6,7 @@
 #include "base/split.h"
 #include "draw.h"
 #include "edit.h"
+#include "ir/outputs.h"
 
 namespace rlx::test {
 
@@ -63,10 +64,7 @@ Status refused() {
 }
 
 Result<Values> added(Graph& to, const OpInfo& info, const Values& in, Attrs attrs) {
-  Value first = RLX_TRY(to.add(info, in, std::move(attrs)));
-  Values values;
-  for (uint32_t i = 0; i < to.node(first).out.size(); i++) values.push_back({first.node, i});
-  return values;
+  return outputs_of(to, RLX_TRY(to.add(info, in, std::move(attrs))).node);
 }
 
 Result<Values> exchange_operands(Site& site) {
