@@ -8,8 +8,8 @@ usage: docs.py [LIBRARY]      checks the pages, and what tracked sources cite; b
        docs.py bless LIBRARY  writes docs/ops.md, docs/onnx.md, and the facts in README.md
        docs.py self-test      checks that each check can fail
 
-NAME, FAMILY and CASE in a path stand for any word. Code stands in a page as ```cpp PATH: every line of it is a line of that file, in the same order. A line of three dots skips
-some.
+NAME, FAMILY and CASE in a path stand for any word. Code stands in a page as ```cpp PATH: every line of it is a line of
+that file, in the same order. A line of three dots skips some.
 """
 import ctypes
 import json
