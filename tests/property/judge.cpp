@@ -17,7 +17,7 @@ static Results right_results(const RandomGraph& random) {
   return interpret(random.graph, random.runs[0], random.params, {EvalMode::kTyped, Bounds::kError}).value();
 }
 
-// Of the right results, but with this number as the first of the first output.
+// What the judge says of the right results with this number as the first of the first output.
 static std::string difference_with_first(const RandomGraph& random, float result) {
   auto meaning = Meaning::of(random);
   EXPECT_TRUE(meaning.ok()) << meaning.status().message();
@@ -146,8 +146,8 @@ static RandomGraph graph_of_lines(const char* shape, const char* lines) {
   return with_contents(1, std::move(*graph));
 }
 
-// Of two rows or matrices, the first of which may be anything: what the judge says when an element of either is not
-// what it should be.
+// The first of two rows or matrices may be anything: the judge must accept a wrong element in it, and refuse one in the
+// second.
 static void expect_only_first_is_open(RandomGraph random, std::span<const float> x) {
   ASSERT_EQ(random.runs[0][0].count(), static_cast<int64_t>(x.size()));
   std::copy(x.begin(), x.end(), random.runs[0][0].as<float>());

@@ -212,7 +212,8 @@ Status Meaning::add_exact_runs() {
   return {};
 }
 
-// Of the oracle. If the graph does not run, each output by itself: one that does not run is as it was.
+// The results of the oracle for another graph with the same outputs. If it does not run, each output runs by itself;
+// one that still does not run keeps its result.
 Result<Results> Meaning::run_apart(const Graph& graph) const {
   EvalOptions options{EvalMode::kOracle, Bounds::kClamp};
   if (auto all = interpret(graph, inputs(), random_.params, options); all.ok()) return all;
@@ -304,8 +305,8 @@ bool Meaning::is_tame() const {
   });
 }
 
-// Those of the graph as it is, and with each stand-in for what may be anything. Without a result where, with one of
-// them, the graph does not run.
+// The results of the graph as it is, and with each stand-in for what may be anything. Where the graph does not run with
+// a stand-in, there are none.
 void Meaning::add_open_values() {
   auto add = [&](const Result<Graph>& graph) {
     auto results = graph.ok() ? interpret(*graph, inputs(), random_.params, {EvalMode::kOracle, Bounds::kClamp})

@@ -183,7 +183,7 @@ Expr put_order(Expr order, Expr is_open, double stand_in) {
   return where(is_open, broadcast_to(stand_in < 0 ? next : row, order.dims()), order);
 }
 
-// Of values of a matrix that have `fewer` axes less than it.
+// What is known of each matrix, in the shape of its values, which have `fewer` axes less.
 Expr with_fewer_axes(Expr is_open, size_t fewer) {
   std::vector<Dim> dims = is_open.dims();
   dims.resize(dims.size() - fewer);
