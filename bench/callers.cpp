@@ -13,7 +13,7 @@ constexpr int64_t kLength = 16;
 
 void bench_callers(const char* path, int threads, int turns, double seconds) {
   Batch batch = make_batch(1, kLength);
-  Env shared = make_env(threads, false), alone = make_env(1, false);
+  Env shared = make_env(threads, Pin::kNo), alone = make_env(1, Pin::kNo);
   Executable program(shared.get(), path, 1, kLength), each(alone.get(), path, 1, kLength);
   Ort session(path, threads);
   std::printf("%-8s %-28s %-28s %-28s\n", "callers", "librlx [quartiles]", "one thread each", "ONNX Runtime");

@@ -29,10 +29,13 @@ struct EnvRelease {
 };
 using Env = std::unique_ptr<rlx_env_t, EnvRelease>;
 
-inline Env make_env(int threads, bool pin = true) {
+enum class Pin : bool { kNo, kYes };  // whether each thread stays on a core of its own
+
+inline Env make_env(int threads, Pin pin = Pin::kYes) {
   rlx_attrs_t* options = nullptr;
   rlx_env_t* env = nullptr;
-  check(rlx_attrs_create(("threads=" + std::to_string(threads) + (pin ? " threads.pin=1" : "")).c_str(), &options));
+  check(rlx_attrs_create(("threads=" + std::to_string(threads) + (pin == Pin::kYes ? " threads.pin=1" : "")).c_str(),
+                         &options));
   check(rlx_env_create(options, nullptr, &env));
   rlx_attrs_release(options);
   return Env(env);

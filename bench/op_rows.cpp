@@ -103,8 +103,11 @@ void twice(OneOp& it, const Dims& x, const char* mode) {
 }
 
 // A convolution with bias and relu. Depthwise: as many groups as channels.
+enum class Mixes : uint8_t { kChannels, kEachChannelAlone };
+
 std::string layer(OneOp& it, const std::string& x, int64_t channels, int64_t filters, int64_t taps,
-                  bool is_depthwise = false) {
+                  Mixes mixes = Mixes::kChannels) {
+  bool is_depthwise = mixes == Mixes::kEachChannelAlone;
   const Dims w{filters, is_depthwise ? 1 : channels, taps, taps};
   std::string y = it.step("Conv", {x, it.weight(w), it.weight({filters})},
                           window(2, w, {1, taps / 2, 1, is_depthwise ? channels : 1}));
@@ -117,9 +120,12 @@ void stack(OneOp& it, const Dims& x, int times, Layer layer) {
   for (int i = 0; i < times; ++i) y = layer(y);
   it.node("Identity", {y});
 }
-void same_layers(OneOp& it, int64_t channels, int64_t size, int64_t taps, bool is_depthwise = false) {
+void same_layers(OneOp& it, int64_t channels, int64_t size, int64_t taps, Mixes mixes = Mixes::kChannels) {
   stack(it, {1, channels, size, size}, 4,
-        [&](const std::string& x) { return layer(it, x, channels, channels, taps, is_depthwise); });
+        [&](const std::string& x) { return layer(it, x, channels, channels, taps, mixes); });
+}
+void depthwise_layers(OneOp& it, int64_t channels, int64_t size, int64_t taps) {
+  same_layers(it, channels, size, taps, Mixes::kEachChannelAlone);
 }
 // Of residual networks.
 void bottlenecks(OneOp& it, int64_t channels, int64_t size) {
@@ -133,7 +139,7 @@ void bottlenecks(OneOp& it, int64_t channels, int64_t size) {
 void inverted_bottlenecks(OneOp& it, int64_t channels, int64_t size, int64_t taps) {
   const int64_t inner = 6 * channels;
   stack(it, {1, channels, size, size}, 3, [&](const std::string& x) {
-    std::string y = layer(it, layer(it, x, channels, inner, 1), inner, inner, taps, true);
+    std::string y = layer(it, layer(it, x, channels, inner, 1), inner, inner, taps, Mixes::kEachChannelAlone);
     return it.step("Add", {layer(it, y, inner, channels, 1), x});
   });
 }
@@ -316,11 +322,11 @@ const OpRow kRows[] = {
     {"Layers 1x1, 112", [](OneOp& it) { same_layers(it, 32, 112, 1); }},
     {"Layers 3x3, 56", [](OneOp& it) { same_layers(it, 64, 56, 3); }},
     {"Layers 3x3, 14", [](OneOp& it) { same_layers(it, 256, 14, 3); }},
-    {"Layers depthwise 3x3, 56", [](OneOp& it) { same_layers(it, 144, 56, 3, true); }},
-    {"Layers depthwise 3x3, 14", [](OneOp& it) { same_layers(it, 512, 14, 3, true); }},
-    {"Layers depthwise 5x5, 28", [](OneOp& it) { same_layers(it, 240, 28, 5, true); }},
-    {"Layers depthwise 7x7, 56", [](OneOp& it) { same_layers(it, 96, 56, 7, true); }},
-    {"Layers depthwise 9x9, 32", [](OneOp& it) { same_layers(it, 256, 32, 9, true); }},
+    {"Layers depthwise 3x3, 56", [](OneOp& it) { depthwise_layers(it, 144, 56, 3); }},
+    {"Layers depthwise 3x3, 14", [](OneOp& it) { depthwise_layers(it, 512, 14, 3); }},
+    {"Layers depthwise 5x5, 28", [](OneOp& it) { depthwise_layers(it, 240, 28, 5); }},
+    {"Layers depthwise 7x7, 56", [](OneOp& it) { depthwise_layers(it, 96, 56, 7); }},
+    {"Layers depthwise 9x9, 32", [](OneOp& it) { depthwise_layers(it, 256, 32, 9); }},
     {"Bottlenecks, 56", [](OneOp& it) { bottlenecks(it, 256, 56); }},
     {"Bottlenecks, 14", [](OneOp& it) { bottlenecks(it, 1024, 14); }},
     {"Inverted bottlenecks, 56", [](OneOp& it) { inverted_bottlenecks(it, 24, 56, 3); }},

@@ -35,7 +35,7 @@ class Small {
     size_t count = 1;
     for (int64_t dim : dims_) count *= static_cast<size_t>(dim);
     x_.assign(count, 1.5f);
-    env_ = make_env(threads, false);
+    env_ = make_env(threads, Pin::kNo);
     rlx_graph_t* graph = nullptr;
     rlx_weights_t* weights = nullptr;
     rlx_attrs_t* attrs = nullptr;
@@ -202,7 +202,7 @@ void callers(const Setup& setup, Table& table) {
   constexpr double kSeconds = 0.5;
   constexpr int kThreads = 2;
   Batch batch = make_batch(1, 16);
-  Env env = make_env(kThreads, false);
+  Env env = make_env(kThreads, Pin::kNo);
   Executable program(env.get(), setup.minilm.c_str(), 1, 16);
   Ort session(setup.minilm, kThreads);
   for (int count : {1, 2, 4, 8}) {

@@ -8,8 +8,8 @@ usage: docs.py [LIBRARY]      checks the pages, and what tracked sources cite; b
        docs.py bless LIBRARY  writes docs/ops.md, docs/onnx.md, and the facts in README.md
        docs.py self-test      checks that each check can fail
 
-NAME, FAMILY and CASE in a path stand for any word. Code stands in a page as ```cpp PATH: every line of it is a line of that file, in the same order. A line of three dots skips
-some.
+NAME, FAMILY and CASE in a path stand for any word. Code stands in a page as ```cpp PATH: every line of it is a line of
+that file, in the same order. A line of three dots skips some.
 """
 import ctypes
 import json
@@ -27,18 +27,27 @@ FOLDERS = "docs|src|tests|backends|abi-tests|include|examples|bench|cmake|pkgcon
 CODE = ["*.c", "*.h", "*.cpp", "*.inl", "*.def", "*.py", "*.sh", "*.rlx", "*.cmake", "*CMakeLists.txt", "dev"]
 
 
+def node_kind(row, named):
+    """(domain, name) of a row of a table of node kinds; none if it is not one. `named`: domains that have a constant."""
+    makers = {"machine_learning": "ai.onnx.ml", "microsoft": "com.microsoft"}
+    kind = re.match(r'(?:\{(?:\.op_type = )?|(microsoft|machine_learning)\()"(\w+)"', row)
+    if not kind:
+        return None
+    if kind[1]:
+        return makers[kind[1]], kind[2]
+    constant = r"\b(" + "|".join(named or ["-"]) + r")\b"
+    said = re.search(r'\.domain = "([\w.]+)"', row) or re.search(constant, row)
+    return named.get(said[1], said[1]) if said else "ai.onnx", kind[2]
+
+
 def node_kinds():
     """(domain, name) of each node kind that the importer knows."""
-    makers = {"machine_learning": "ai.onnx.ml", "microsoft": "com.microsoft"}
     for path in sorted((ROOT / "src/import/onnx").glob("*.cpp")):
         source = path.read_text(encoding="utf-8")
         named = dict(re.findall(r'(k\w+) = "(ai\.onnx[\w.]*)"', source))
         for table in re.findall(r"kKinds\[\] = \{\n(.*?)\n\};", source, re.DOTALL):
-            for row in re.split(r"^    (?=\S)", table, flags=re.MULTILINE):
-                if kind := re.match(r'(?:\{(?:\.op_type = )?|(microsoft|machine_learning)\()"(\w+)"', row):
-                    said = re.search(r'\.domain = "([\w.]+)"', row) or re.search(r"\b(" + "|".join(named or ["-"]) + r")\b", row)
-                    domain = makers.get(kind[1]) or (named.get(said[1], said[1]) if said else "ai.onnx")
-                    yield domain, kind[2]
+            rows = re.split(r"^    (?=\S)", table, flags=re.MULTILINE)
+            yield from filter(None, (node_kind(row, named) for row in rows))
 
 
 def op_groups():

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/table.h"
+#include "base/contains.h"
 
 #include <algorithm>
 
@@ -27,8 +28,7 @@ std::span<const CpuKernel> Table::rows(Op op) const {
 std::vector<std::string_view> Table::names(Op op) const {
   std::vector<std::string_view> names;
   for (const CpuKernel& row : rows(op))
-    if (row.path != Path::kReference && std::find(names.begin(), names.end(), row.name) == names.end())
-      names.push_back(row.name);
+    if (row.path != Path::kReference && !contains(names, row.name)) names.push_back(row.name);
   return names;
 }
 

@@ -28,7 +28,8 @@ struct PhaseGroup {
   int least = 1;           // with fewer workers than this one alone is faster
 };
 
-// With how many workers work ends soonest that takes one worker `nanoseconds`, if each further worker costs `of_each`.
+// The number of workers with which some work ends soonest. It takes one worker `nanoseconds`, and each further worker
+// costs `of_each`.
 int useful_workers(double nanoseconds, double of_each);
 
 // A run of several groups: how many workers it can use.

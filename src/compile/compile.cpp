@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/check_size.h"
+#include "base/contains.h"
 #include "base/os/file.h"
 #include "compile/aliases.h"
 #include "compile/bodies.h"
@@ -206,9 +207,7 @@ static void set_context(PassContext& context, const Device& device, const Device
 
 static Result<Graph> run_passes(const Graph& given, const Device& device, const Device* fallback,
                                 const CompileOptions& options, RewriteReport& report, const Host* host) {
-  auto is_skipped = [&](std::string_view pass) {
-    return std::find(options.skip.begin(), options.skip.end(), pass) != options.skip.end();
-  };
+  auto is_skipped = [&](std::string_view pass) { return contains(options.skip, pass); };
   bool widens = !is_skipped("widen");
   PassContext context;
   set_context(context, device, fallback, options, widens);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/contains.h"
 #include "base/lasting.h"
 #include "base/nearest.h"
 #include "compile/compile.h"
@@ -133,7 +134,7 @@ Status check_pass_names(std::string_view option, const std::vector<std::string>&
   std::vector<std::string_view> known = pass_names(), rules = kRules.names();
   known.insert(known.end(), rules.begin(), rules.end());
   for (const std::string& name : names)
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
+    if (!contains(known, name)) {
       std::string hint = did_you_mean(name, known);
       if (hint.empty()) hint = "; the passes are " + listed(pass_names());
       return Status(Code::kOption, format("{}: there is no pass or rule '{}'{}", option, name, hint))

@@ -164,26 +164,23 @@ std::string dispatch_report(const Graph& graph, const Device& device, const Comp
   return std::move(json).take();
 }
 
+// A rule that fired at a node, or why it did not.
+static void write_line(JsonWriter& json, std::string_view pass, std::string_view rule, std::string_view node,
+                       std::string_view missed) {
+  json.begin_object().member("pass", pass).member("rule", rule).member("node", node);
+  if (!missed.empty()) json.member("missed", missed);
+  json.end_object();
+}
+
 std::string passes_report(const CompiledGraph& source, const Plan& plan) {
   JsonWriter json;
   json.begin_array();
-  for (const RewriteReport::Line& line : source.report.lines) {
-    json.begin_object()
-        .member("pass", std::string_view(line.pass))
-        .member("rule", std::string_view(line.rule))
-        .member("node", std::string_view(line.where));
-    if (!line.reason.empty()) json.member("missed", std::string_view(line.reason));
-    json.end_object();
-  }
+  for (const RewriteReport::Line& line : source.report.lines)
+    write_line(json, line.pass, line.rule, line.where, line.reason);
+  const Graph& graph = plan.graph();
   for (const SlotAlias& alias : plan.aliases) {
-    const Graph& graph = plan.graph();
-    json.begin_object()
-        .member("pass", "plan")
-        .member("rule", "io.alias")
-        .member("node", std::string_view(graph.outputs()[alias.output].name + "=" +
-                                         graph.leaf_name(graph.inputs()[alias.input])));
-    if (!alias.why_copied.empty()) json.member("missed", std::string_view(alias.why_copied));
-    json.end_object();
+    std::string slots = graph.outputs()[alias.output].name + "=" + graph.leaf_name(graph.inputs()[alias.input]);
+    write_line(json, "plan", "io.alias", slots, alias.why_copied);
   }
   for (const RewriteReport::PassTime& pass : source.report.passes)
     json.begin_object()

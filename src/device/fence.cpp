@@ -16,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/contains.h"
 #include "base/os/event_count.h"
 
 namespace rlx {
@@ -146,7 +147,7 @@ class Fence::Waiting {
       if (fence.state_->done) continue;
       fence.state_->waiters.push_back(waiter_);
       const auto& helper = fence.state_->helper;
-      if (helper && std::find(helpers_.begin(), helpers_.end(), helper) == helpers_.end()) helpers_.push_back(helper);
+      if (helper && !contains(helpers_, helper)) helpers_.push_back(helper);
     }
     for (const auto& helper : helpers_) {
       helper->join(waiter_);

@@ -8,6 +8,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/contains.h"
+
 namespace rlx {
 
 Interval SymbolRanges::narrowed(std::string_view symbol, Interval range) const {
@@ -113,7 +115,7 @@ const std::string* Equalities::learn_linear(const Dim& zero, size_t step) {
     const std::string& symbol = term->atoms[0]->name;
     if (!find(symbol)) continue;
     std::vector<std::string> dependents = depending_on(symbol);
-    auto depends = [&](const std::string& name) { return std::ranges::find(dependents, name) != dependents.end(); };
+    auto depends = [&](const std::string& name) { return contains(dependents, name); };
     bool is_circular = false;
     visit_symbols(zero - Dim::from({{*term}}), [&](const std::string& name) { is_circular |= depends(name); });
     if (!is_circular) return solve(zero, *term, step);

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <set>
 
+#include "base/contains.h"
 #include "base/shortened.h"
 #include "ir/body.h"
 #include "ir/normal.h"
+#include "ir/symbols.h"
 
 namespace rlx {
 
@@ -210,11 +212,9 @@ static void visit_symbols_around(const Node& node, const Graph& graph,
                                  const std::function<void(const std::string&)>& visit) {
   std::vector<std::string> own = own_symbols(node.attrs, graph);
   auto visit_shared = [&](const std::string& symbol) {
-    if (std::find(own.begin(), own.end(), symbol) == own.end()) visit(symbol);
+    if (!contains(own, symbol)) visit(symbol);
   };
-  for (const Node& inner : graph.nodes()) visit_symbols(inner, visit_shared);
-  for (const Guard& guard : graph.guards())
-    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, visit_shared);
+  visit_symbols(graph, visit_shared);
 }
 
 void visit_symbols(const Node& node, const std::function<void(const std::string&)>& visit) {
@@ -228,6 +228,15 @@ void visit_symbols(const Node& node, const std::function<void(const std::string&
     if (auto* graph = std::get_if<std::shared_ptr<const Graph>>(&value); graph && *graph)
       visit_symbols_around(node, **graph, visit);
   }
+}
+
+void visit_symbols(const Guard& guard, const VisitSymbol& visit) {
+  for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, visit);
+}
+
+void visit_symbols(const Graph& graph, const VisitSymbol& visit) {
+  for (const Node& node : graph.nodes()) visit_symbols(node, visit);
+  for (const Guard& guard : graph.guards()) visit_symbols(guard, visit);
 }
 
 void visit_decided_sizes(const Node& node, const VisitDecided& visit) {

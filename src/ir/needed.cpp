@@ -2,7 +2,7 @@
 // Which nodes of a graph are needed.
 #include <algorithm>
 
-#include "ir/graph.h"
+#include "ir/symbols.h"
 
 namespace rlx {
 
@@ -28,8 +28,7 @@ std::vector<bool> needed_nodes(const Graph& graph) {
   for (const GraphOutput& output : graph.outputs()) needed[output.value.node] = true;
   for (uint32_t leaf : graph.inputs()) needed[leaf] = true;
   for (uint32_t leaf : graph.params()) needed[leaf] = true;
-  for (const Guard& guard : graph.guards())
-    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, need_decider);
+  for (const Guard& guard : graph.guards()) visit_symbols(guard, need_decider);
   for (size_t i = graph.nodes().size(); i-- > 0;) {
     const Node& node = graph.nodes()[i];
     if (!needed[i] && is_pure(graph.info(node), node.attrs)) continue;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/contains.h"
+
 namespace rlx {
 
 InlinedVector<const ValueType*, 4> input_types(const Graph& graph, const OpInfo& info, std::span<const Value> in) {
@@ -33,7 +35,7 @@ Result<Axes> checked_axes(const Axes& given, size_t rank) {
   Axes axes;
   for (int64_t axis : given) {
     int64_t normal = RLX_TRY(checked_axis(axis, rank));
-    if (std::find(axes.begin(), axes.end(), normal) != axes.end())
+    if (contains(axes, normal))
       return Status(Code::kInvalidArgument, format("axis {} is named twice", normal)).with("got", std::to_string(axis));
     axes.push_back(normal);
   }
@@ -197,23 +199,22 @@ class Normaliser {
     Dim* open = nullptr;
     bool has_zero = false, is_ambiguous = false;  // ambiguous: there is no 0 in the input that a 0 stands for
     for (Dim& size : sizes) {
-      if (!size.is(-1)) {
-        if (size.is_literal() && size.literal() < 0)
-          return Status(Code::kShape, "the size " + size.text() + " is negative")
-              .with("expected", "0 or more")
-              .with("got", size.text());
-        auto zero = size.is(0) ? std::find(rest.begin(), rest.end(), size) : rest.end();
-        has_zero |= size.is(0);
-        is_ambiguous |= size.is(0) && zero == rest.end();
-        if (zero == rest.end())
-          known *= size;
-        else
-          *zero = 1;
-      } else if (open) {
-        return Status(Code::kShape, "more than one size is -1");
-      } else {
+      if (size.is(-1)) {
+        if (open) return Status(Code::kShape, "more than one size is -1");
         open = &size;
+        continue;
       }
+      if (size.is_literal() && size.literal() < 0)
+        return Status(Code::kShape, "the size " + size.text() + " is negative")
+            .with("expected", "0 or more")
+            .with("got", size.text());
+      auto zero = size.is(0) ? std::find(rest.begin(), rest.end(), size) : rest.end();
+      has_zero |= size.is(0);
+      is_ambiguous |= size.is(0) && zero == rest.end();
+      if (zero == rest.end())
+        known *= size;
+      else
+        *zero = 1;
     }
     if (!open) return {};
     Dim total = element_count(rest);

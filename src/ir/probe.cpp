@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/symbols.h"
+
 namespace rlx {
 namespace {
 
@@ -33,8 +35,7 @@ bool holds_at_samples(const Graph& graph, Guard::Relation relation, const Dim& a
   Sizes sizes;
   auto name = [&](const std::string& symbol) { sizes[symbol] = 0; };
   for (const Dim* dim : {&a, &b}) visit_symbols(*dim, name);
-  for (const Guard& guard : graph.guards())
-    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, name);
+  for (const Guard& guard : graph.guards()) visit_symbols(guard, name);
   for (uint64_t sample = 0; sample < kSamples; sample++) {
     draw(graph, sample, sizes);
     bool is_legal = std::all_of(graph.guards().begin(), graph.guards().end(),

@@ -417,7 +417,7 @@ Status Graph::record(const Guard& guard, Guard normal) {
   return status;
 }
 
-// Nothing where it says nothing new.
+// Records the guard, unless it says nothing new.
 Status Graph::record_alone(Guard guard) {
   Dim difference = guard.b - guard.a;
   RLX_TRY(check_parts(std::array{guard.a, guard.b}));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/contains.h"
 #include "ir/normal.h"
 #include "ir/probe.h"
 
@@ -142,7 +143,7 @@ class Verifier {
     }
     return std::any_of(known.begin(), known.end(), [&](const Dim& difference) {
       Dim rest = guard.b - guard.a - difference;
-      return std::find(equalities.begin(), equalities.end(), rest) != equalities.end();
+      return contains(equalities, rest);
     });
   }
 

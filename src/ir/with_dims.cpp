@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <set>
 
+#include "base/contains.h"
 #include "base/shortened.h"
 #include "base/size_failure.h"
 #include "ir/body.h"
+#include "ir/symbols.h"
 
 namespace rlx {
 
@@ -39,10 +41,6 @@ static std::vector<std::string> coming_into(const Graph& body, const SymbolDims&
   return coming;
 }
 
-static bool among(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 static std::vector<const Graph*> bodies_of(const Attrs& attrs) {
   std::vector<const Graph*> bodies;
   for (const AttrValue& value : attrs.values())
@@ -64,13 +62,13 @@ static SymbolDims new_names(const Attrs& attrs, const SymbolDims& dims) {
   }
   std::vector<std::string> coming;
   for (const auto& [symbol, dim] : dims)
-    if (!among(own, symbol)) visit_symbols(dim, [&](const std::string& name) { coming.push_back(name); });
+    if (!contains(own, symbol)) visit_symbols(dim, [&](const std::string& name) { coming.push_back(name); });
   taken.insert(taken.end(), coming.begin(), coming.end());
   SymbolDims renamed;
   for (const std::string& name : own) {
-    if (!among(coming, name) || renamed.contains(name)) continue;
+    if (!contains(coming, name) || renamed.contains(name)) continue;
     std::string other = name;
-    for (int k = 2; among(taken, other); k++) other = name + "." + std::to_string(k);
+    for (int k = 2; contains(taken, other); k++) other = name + "." + std::to_string(k);
     taken.push_back(other);
     renamed.emplace(name, Dim::symbol(other));
   }
@@ -170,10 +168,9 @@ class Copying {
   // The last node that decides a size which the guard names.
   int64_t ready_at(const Guard& guard) const {
     int64_t last = kAtOnce;
-    for (const Dim* dim : {&guard.a, &guard.b})
-      visit_symbols(*dim, [&](const std::string& symbol) {
-        if (auto found = decider_.find(symbol); found != decider_.end()) last = std::max<int64_t>(last, found->second);
-      });
+    visit_symbols(guard, [&](const std::string& symbol) {
+      if (auto found = decider_.find(symbol); found != decider_.end()) last = std::max<int64_t>(last, found->second);
+    });
     return last;
   }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/act.h"
 
+#include "base/contains.h"
 #include "base/lasting.h"
-
-#include <algorithm>
 
 namespace rlx {
 
@@ -70,7 +69,7 @@ std::string_view activation_choices() {
 std::vector<Op> activation_ops() {
   std::vector<Op> ops;
   for (const Activation& act : kActivations)
-    if (std::find(ops.begin(), ops.end(), act.op) == ops.end()) ops.push_back(act.op);
+    if (!contains(ops, act.op)) ops.push_back(act.op);
   return ops;
 }
 

@@ -247,6 +247,27 @@ static Expr align_table(Expr table, Expr positions, bool heads_first, const Dim&
   return table.rank() == 3 ? unsqueeze(table, 1) : table;
 }
 
+// The first elements of each head rotated by angles with these cosines and sines: element i with element i + half.
+static std::vector<Expr> rotated_halves(Expr x, Expr c, Expr s) {
+  Dim half = c.dim(-1);
+  Expr lo = slice(x, -1, 0, half), hi = slice(x, -1, half, half * 2);
+  return {lo * c - hi * s, hi * c + lo * s};
+}
+
+// The same: element 2 i with element 2 i + 1.
+static std::vector<Expr> rotated_pairs(Expr x, Expr c, Expr s) {
+  Dim half = c.dim(-1), rotated = half * 2;
+  std::vector<Dim> dims = x.dims();
+  dims.back() = half;
+  dims.push_back(2);
+  Expr pairs = reshape(slice(x, -1, 0, rotated), dims);
+  dims.pop_back();
+  Expr even = reshape(slice(pairs, -1, 0, 1), dims), odd = reshape(slice(pairs, -1, 1, 2), dims);
+  std::vector<Expr> joined{unsqueeze(even * c - odd * s, -1), unsqueeze(odd * c + even * s, -1)};
+  dims.back() = rotated;
+  return {reshape(concat(joined, -1), dims)};
+}
+
 Outputs decompose_rope(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = in[0];
@@ -266,23 +287,8 @@ Outputs decompose_rope(const Inputs& in, const Attrs& attrs) {
   if (!c.valid() || !s.valid() || !require_shape(s, "sin", c.dims())) return {};
   if (!require(x, Guard::kLessEqual, c.dim(-1) * 2, x.dim(-1))) return {};
   if (attrs.flag("inverse")) s = -s;
-  Dim half = c.dim(-1), rotated = half * 2, width = x.dim(-1);
-  std::vector<Expr> parts;
-  if (attrs.is("style", "half")) {
-    Expr lo = slice(x, -1, 0, half), hi = slice(x, -1, half, rotated);
-    parts = {lo * c - hi * s, hi * c + lo * s};
-  } else {
-    std::vector<Dim> dims = x.dims();
-    dims.back() = half;
-    dims.push_back(2);
-    Expr pairs = reshape(slice(x, -1, 0, rotated), dims);
-    dims.pop_back();
-    Expr even = reshape(slice(pairs, -1, 0, 1), dims), odd = reshape(slice(pairs, -1, 1, 2), dims);
-    std::vector<Expr> joined_pairs{unsqueeze(even * c - odd * s, -1), unsqueeze(odd * c + even * s, -1)};
-    dims.back() = rotated;
-    parts = {reshape(concat(joined_pairs, -1), dims)};
-  }
-  if (!(width == rotated)) parts.push_back(slice(x, -1, rotated, width));
+  std::vector<Expr> parts = attrs.is("style", "half") ? rotated_halves(x, c, s) : rotated_pairs(x, c, s);
+  if (Dim rotated = c.dim(-1) * 2, width = x.dim(-1); width != rotated) parts.push_back(slice(x, -1, rotated, width));
   Expr y = parts.size() == 1 ? parts[0] : concat(parts, -1);
   if (joined) y = reshape(y, in[0].dims());
   return {y};

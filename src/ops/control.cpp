@@ -8,7 +8,9 @@
 #include <cstring>
 #include <set>
 
+#include "base/contains.h"
 #include "ir/facts.h"
+#include "ir/symbols.h"
 #include "ops/eval.h"
 #include "ops/index.h"
 
@@ -16,13 +18,9 @@ namespace rlx {
 
 // ---- symbols ----
 
-static bool among(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 static bool mentions(const Dim& dim, const std::vector<std::string>& symbols) {
   bool found = false;
-  visit_symbols(dim, [&](const std::string& symbol) { found |= among(symbols, symbol); });
+  visit_symbols(dim, [&](const std::string& symbol) { found |= contains(symbols, symbol); });
   return found;
 }
 
@@ -57,7 +55,7 @@ static Result<std::vector<std::string>> store_carried(InferArgs& args, size_t ca
 }
 
 static bool is_carried(const Dim& dim, const std::vector<std::string>& carried) {
-  return dim.symbol_name() && among(carried, *dim.symbol_name());
+  return dim.symbol_name() && contains(carried, *dim.symbol_name());
 }
 
 // Checks the symbols that the sub-graph uses. Those in `carried` come with an input of this graph.
@@ -66,13 +64,10 @@ static Status check_symbols(InferArgs& args, const std::string& name, const Grap
   std::vector<std::string> own = own_symbols(graph);
   std::set<std::string> used, given = sizes_of_carries(graph, graph.inputs().size());
   std::copy_if(carried.begin(), carried.end(), std::back_inserter(own), [&](auto& it) { return given.contains(it); });
-  auto use = [&](const std::string& symbol) { used.insert(symbol); };
-  for (const Node& node : graph.nodes()) visit_symbols(node, use);
-  for (const Guard& guard : graph.guards())
-    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, use);
+  visit_symbols(graph, [&](const std::string& symbol) { used.insert(symbol); });
   for (const auto& [symbol, range] : graph.symbols()) {
-    if (among(own, symbol) || !used.contains(symbol)) continue;
-    if (!args.graph.has_symbol(symbol) || among(carried, symbol))
+    if (contains(own, symbol) || !used.contains(symbol)) continue;
+    if (!args.graph.has_symbol(symbol) || contains(carried, symbol))
       return args.fail(Code::kShape, name + ": the size '" + symbol + "' is not known in the graph around it");
     // Proofs inside the sub-graph rely on the ranges there, so the ranges around it must lie within them.
     RLX_TRY(args.require_le(range.lo, Dim::symbol(symbol), name));
@@ -151,7 +146,7 @@ class DecidedSymbols {
     return Dim::symbol(used_.back());
   }
 
-  // Names of sizes that are not open go.
+  // Stores the names that were used. A given one that no size needs is dropped.
   void keep() {
     if (used_.empty())
       args_.attrs = args_.attrs.with(attr_, {});
@@ -217,9 +212,9 @@ class JoinedSizes {
   DecidedSymbols in_run_{args_, "symbols", taken_}, chosen_{args_, "chosen", taken_};
 };
 
-// The condition as a size, if it follows from sizes. A node whose condition was not known when its sizes got names
-// keeps these, even where more is known by now: its users have them.
-static std::optional<Dim> condition_of(InferArgs& args) {
+// The condition as a size, if it follows from sizes; the node stores it. A node whose condition was not known when its
+// sizes got names keeps these, even where more is known by now: its users have them.
+static std::optional<Dim> store_condition(InferArgs& args) {
   if (args.attrs.has("when")) return args.attrs.dim("when");
   if (args.attrs.has("symbols") && !args.attrs.has("chosen")) return std::nullopt;
   if (args.values[0].node >= args.graph.nodes().size()) return std::nullopt;  // verified apart from its graph
@@ -244,7 +239,7 @@ Status infer_if(InferArgs& args) {
   size_t outputs = args.attrs.graph("then")->outputs().size();
   if (outputs == 0) return args.fail(Code::kInvalidArgument, "'then' has no output");
   RLX_TRY(check_output_count(args, "else", outputs));
-  std::optional<Dim> when = condition_of(args);
+  std::optional<Dim> when = store_condition(args);
   // A branch that is never taken does not affect the types of the results.
   bool is_known = when && when->is_literal();
   std::shared_ptr<const Graph> then = args.attrs.graph(is_known && when->is(0) ? "else" : "then"),
@@ -266,7 +261,7 @@ Status infer_if(InferArgs& args) {
     args.out.push_back(std::move(joined));
   }
   sizes.keep();
-  if (!when) condition_of(args);  // names that no size needs are gone by now
+  if (!when) store_condition(args);  // keep() may have dropped the names that stood in its way
   return {};
 }
 
@@ -446,7 +441,7 @@ Status infer_scan(InferArgs& args) {
 
 SymbolLookup without_carried(const Attrs& attrs, const SymbolLookup& around) {
   return [&](std::string_view name) {
-    return among(carried_symbols(attrs), std::string(name)) ? std::nullopt : around(name);
+    return contains(carried_symbols(attrs), std::string(name)) ? std::nullopt : around(name);
   };
 }
 

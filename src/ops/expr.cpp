@@ -7,6 +7,7 @@
 #include "base/lasting.h"
 #include "base/visit.h"
 #include "ir/normal.h"
+#include "ir/outputs.h"
 
 namespace rlx {
 
@@ -29,10 +30,7 @@ Expr Builder::fail(Status status) {
 
 static Result<std::vector<Value>> add_plainly(Graph& graph, const OpInfo& info, std::span<const Value> in, Attrs attrs,
                                               std::string name) {
-  Value value = RLX_TRY(graph.add(info, in, std::move(attrs), std::move(name)));
-  std::vector<Value> outputs;
-  for (uint32_t i = 0; i < graph.node(value).out.size(); i++) outputs.push_back({value.node, i});
-  return outputs;
+  return outputs_of(graph, RLX_TRY(graph.add(info, in, std::move(attrs), std::move(name))).node);
 }
 
 // As many as a node of the row has outputs, at least one.

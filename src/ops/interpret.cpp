@@ -2,6 +2,7 @@
 #include "ops/interpret.h"
 
 #include "base/check_size.h"
+#include "base/contains.h"
 #include "base/size_failure.h"
 #include "ir/broken_guard.h"
 #include "ops/control.h"
@@ -16,6 +17,18 @@ DType storage_of(DType declared, EvalMode mode) {
   if (mode == EvalMode::kTyped) return declared;
   if (is_float(declared)) return DType::kF64;
   return is_complex(declared) ? DType::kC128 : declared;
+}
+
+SymbolLookup lookup_in(const SymbolSizes& sizes) {
+  return [&sizes](std::string_view name) -> std::optional<int64_t> {
+    auto found = sizes.find(name);
+    return found == sizes.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+// One symbol with two sizes.
+Status disagree(const std::string& symbol, int64_t a, int64_t b) {
+  return Status(Code::kShape, format("the size '{}' is {} and {}", symbol, a, b)).with("value", symbol);
 }
 
 // Runs one graph, node by node.
@@ -46,17 +59,15 @@ class Interpreter {
   const SymbolSizes& sizes() const { return sizes_; }
 
  private:
-  Result<Tensor> make(DType declared, std::span<const int64_t> dims) const {
-    DType dtype = storage_of(declared, options_.mode);
+  // Memory for a value of this type, at its present size.
+  Result<Tensor> make(const ValueType& type) const {
+    DType dtype = storage_of(type.dtype, options_.mode);
+    Dims dims;
+    for (const Dim& dim : type.dims) dims.push_back(RLX_TRY(evaluate(dim, lookup())));
     return options_.make ? (*options_.make)(dtype, dims) : Tensor::create(dtype, dims);
   }
   const Tensor& value(Value v) const { return values_[v.node][v.output]; }
-  SymbolLookup lookup() const {
-    return [this](std::string_view name) -> std::optional<int64_t> {
-      auto found = sizes_.find(name);
-      return found == sizes_.end() ? std::nullopt : std::optional(found->second);
-    };
-  }
+  SymbolLookup lookup() const { return lookup_in(sizes_); }
   void set_leaf(uint32_t node, const Tensor& tensor) {
     values_[node] = {convert(tensor, storage_of(tensor.dtype(), options_.mode))};
   }
@@ -73,9 +84,7 @@ class Interpreter {
 
   Status bind_symbol(const std::string& symbol, int64_t size) {
     auto [known, is_new] = sizes_.emplace(symbol, size);
-    if (known->second != size)
-      return Status(Code::kShape, format("the size '{}' is {} and {}", symbol, known->second, size))
-          .with("value", symbol);
+    if (known->second != size) return disagree(symbol, known->second, size);
     Status fits = is_new ? check_guards() : Status();
     return fits.ok() ? fits : std::move(fits).with(kFoundSizes, "1");
   }
@@ -112,7 +121,7 @@ class Interpreter {
 
   Status read_size(uint32_t index, const Node& node) {
     const Dim& dim = graph_.type(node.in[0]).dims[static_cast<size_t>(node.attrs.i64("axis"))];
-    values_[index] = {RLX_TRY(make(node.out[0].dtype, {}))};
+    values_[index] = {RLX_TRY(make(node.out[0]))};
     *values_[index][0].as<int64_t>() = RLX_TRY(evaluate(dim, lookup()));
     return {};
   }
@@ -144,9 +153,7 @@ class Interpreter {
     for (size_t i = done.carries.size(); i < node.out.size(); i++) {
       const ValueType& type = node.out[i];
       if (auto* trips = type.dims[0].symbol_name()) RLX_TRY(bind_symbol(*trips, done.trips()));
-      Dims dims;
-      for (const Dim& dim : type.dims) dims.push_back(RLX_TRY(evaluate(dim, lookup())));
-      values_[index].push_back(RLX_TRY(make(type.dtype, dims)));
+      values_[index].push_back(RLX_TRY(make(type)));
       done.stack(node.attrs, i - done.carries.size(), values_[index].back().data());
     }
     return {};
@@ -170,9 +177,7 @@ class Interpreter {
       RLX_TRY(bind_symbol(node.attrs.str("symbol"), RLX_TRY(dynamic_size(node.attrs, index_at(in[0], 0), lookup()))));
     std::vector<Operand> out;
     for (const ValueType& type : node.out) {
-      Dims dims;
-      for (const Dim& dim : type.dims) dims.push_back(RLX_TRY(evaluate(dim, lookup())));
-      values_[index].push_back(RLX_TRY(make(type.dtype, dims)));
+      values_[index].push_back(RLX_TRY(make(type)));
       out.push_back(Operand::of(values_[index].back()));
     }
     return eval_node(graph_, node, in, out, lookup(), options_);
@@ -222,21 +227,17 @@ Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Te
   SymbolSizes sizes;
   std::vector<std::string> own = own_symbols(graph);
   for (const auto& [symbol, range] : graph.symbols())
-    if (std::find(own.begin(), own.end(), symbol) == own.end())
+    if (!contains(own, symbol))
       if (auto size = around(symbol)) sizes.emplace(symbol, *size);
   // Symbols that are not known around the sub-graph come from its carries.
   for (size_t i = 0; i < inputs.size(); i++)
     for (size_t axis = 0; axis < inputs[i].rank(); axis++) {
       const std::string* name = graph.node(graph.inputs()[i]).out[0].dims[axis].symbol_name();
-      if (!name || std::find(own.begin(), own.end(), *name) != own.end()) continue;
+      if (!name || contains(own, *name)) continue;
       int64_t now = inputs[i].dims()[axis];
       auto [known, is_new] = sizes.emplace(*name, now);
-      Interval range = graph.symbol_range(*name);
-      if (known->second != now)
-        return Status(Code::kShape,
-                      "the size '" + *name + "' is " + std::to_string(known->second) + " and " + std::to_string(now))
-            .with("value", *name);
-      if (is_new) RLX_TRY(check_size(*name, now, range));
+      if (known->second != now) return disagree(*name, known->second, now);
+      if (is_new) RLX_TRY(check_size(*name, now, graph.symbol_range(*name)));
     }
   return Interpreter(graph, params, options, std::move(sizes)).run(inputs);
 }
@@ -295,12 +296,8 @@ Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> input
     for (size_t axis = 0; axis < inputs[i].rank(); axis++)
       if (auto* symbol = type.dims[axis].symbol_name()) sizes.emplace(*symbol, inputs[i].dims()[axis]);
   }
-  auto lookup = [&](std::string_view name) -> std::optional<int64_t> {
-    auto found = sizes.find(name);
-    return found == sizes.end() ? std::nullopt : std::optional(found->second);
-  };
   for (size_t i = 0; i < inputs.size(); i++)
-    RLX_TRY(check_dims(graph.node(nodes[i]).out[0], graph.leaf_name(nodes[i]), inputs[i], lookup));
+    RLX_TRY(check_dims(graph.node(nodes[i]).out[0], graph.leaf_name(nodes[i]), inputs[i], lookup_in(sizes)));
   return sizes;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contractions.
+#include "base/contains.h"
 #include "ops/blocks.h"
 #include "ops/contraction.h"
 #include "ops/eval.h"
@@ -30,8 +31,7 @@ static Result<std::vector<DType>> product_dtypes(InferArgs& args) {
 Status infer_matmul(InferArgs& args) {
   std::vector<DType> legal = RLX_TRY(product_dtypes(args));
   DType dtype = args.attrs.has("out_dtype") ? args.attrs.dtype("out_dtype") : legal[0];
-  if (std::find(legal.begin(), legal.end(), dtype) == legal.end())
-    return args.fail(Code::kDtype, "out_dtype may not be " + std::string(name(dtype)));
+  if (!contains(legal, dtype)) return args.fail(Code::kDtype, "out_dtype may not be " + std::string(name(dtype)));
   if (dtype == legal[0]) args.attrs = args.attrs.with("out_dtype", {});  // the default: absent in normal form
   if (args.rank(0) < 2) return wrong_rank("a", "2 or more", args.rank(0));
   if (args.rank(1) < 2) return wrong_rank("b", "2 or more", args.rank(1));

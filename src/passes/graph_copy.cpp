@@ -4,13 +4,9 @@
 #include <array>
 #include <unordered_set>
 
-namespace rlx {
+#include "ir/symbols.h"
 
-std::vector<Value> outputs_of(const Graph& graph, uint32_t node) {
-  std::vector<Value> outputs;
-  for (uint32_t i = 0; i < graph.node(node).out.size(); i++) outputs.push_back({node, i});
-  return outputs;
-}
+namespace rlx {
 
 void GraphCopy::set_outputs(uint32_t node, std::span<const Value> copies) {
   for (uint32_t i = 0; i < copies.size(); i++) set({node, i}, copies[i]);
@@ -43,10 +39,7 @@ Status GraphCopy::declare() {
 
 Status GraphCopy::declare_used() {
   std::unordered_set<std::string> used;
-  auto use = [&](const std::string& symbol) { used.insert(symbol); };
-  for (const Node& node : from_.nodes()) visit_symbols(node, use);
-  for (const Guard& guard : from_.guards())
-    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, use);
+  visit_symbols(from_, [&](const std::string& symbol) { used.insert(symbol); });
   for (const auto& [name, range] : from_.symbols())
     if (used.contains(name) && !to_.has_symbol(name)) RLX_TRY(to_.declare_symbol(name, range));
   for (const Guard& guard : from_.guards()) RLX_TRY(to_.add_guard(guard));

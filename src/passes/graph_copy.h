@@ -58,6 +58,4 @@ Result<Graph> with_replaced(const Graph& graph, ReplaceFn replace);
 // prove that another dim is the same size; but the types around the body rest on its dims, and hold without its guards.
 Result<Graph> with_sizes_of(const Graph& given, Graph body);
 
-std::vector<Value> outputs_of(const Graph& graph, uint32_t node);
-
 }  // namespace rlx

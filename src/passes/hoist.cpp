@@ -3,9 +3,11 @@
 // if the loop makes no trip, in vain.
 #include <algorithm>
 
+#include "base/contains.h"
 #include "ir/body.h"
 #include "ir/facts.h"
 #include "ir/normal.h"
+#include "ir/outputs.h"
 #include "ops/expr.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"
@@ -40,9 +42,7 @@ class Invariants {
     for (size_t i = first_invariant; i < body.inputs().size(); i++)
       fixed_[body.inputs()[i]] = body.type({body.inputs()[i], 0}) == around.type(in[i]);
     std::vector<std::string> own = own_symbols(attrs, body);
-    auto is_known = [&](const std::string& name) {
-      return around.has_symbol(name) && std::find(own.begin(), own.end(), name) == own.end();
-    };
+    auto is_known = [&](const std::string& name) { return around.has_symbol(name) && !contains(own, name); };
     for (uint32_t i = 0; i < body.nodes().size(); i++) {
       const Node& node = body.node(i);
       taken_along_[i] = may_be_taken_along(i);
@@ -77,7 +77,7 @@ class Invariants {
     };
     for (const GraphOutput& output : body_.outputs()) note(output.value);
     for (uint32_t i = static_cast<uint32_t>(body_.nodes().size()); i-- > 0;) {
-      bool on_border = std::find(is_border[i].begin(), is_border[i].end(), true) != is_border[i].end();
+      bool on_border = contains(is_border[i], true);
       if (moves_[i] && on_border && body_.info(body_.node(i)).is(kView)) moves_[i] = false;
       if (!moves_[i])
         for (Value input : body_.node(i).in) note(input);

@@ -10,6 +10,7 @@
 
 #include "base/visit.h"
 #include "ir/facts.h"
+#include "ir/outputs.h"
 #include "passes/casts.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/contains.h"
 #include "ir/facts.h"
 #include "ir/normal.h"
 #include "passes/pass.h"
@@ -105,8 +106,7 @@ class Grouping {
     parts.members.assign(regions_[region].members.rbegin(), regions_[region].members.rend());
     for (uint32_t member : parts.members)
       for (Value value : graph_.node(member).in)
-        if (present(value) && region_[value.node] != region && !is_scalar(value) &&
-            std::find(parts.inputs.begin(), parts.inputs.end(), value) == parts.inputs.end())
+        if (present(value) && region_[value.node] != region && !is_scalar(value) && !contains(parts.inputs, value))
           parts.inputs.push_back(value);
     return parts;
   }

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/contains.h"
 #include "ir/facts.h"
+#include "ir/outputs.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"
 #include "plan/control.h"
@@ -121,7 +123,7 @@ Result<Graph> sink_residents(Graph graph, PassContext& context) {
   auto made = with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
     const Node& node = graph.node(index);
     std::vector<bool> sinks = is_control(node) ? sinking.chosen(node) : std::vector<bool>();
-    if (std::find(sinks.begin(), sinks.end(), true) == sinks.end()) return std::vector<Value>();
+    if (!contains(sinks, true)) return std::vector<Value>();
     Attrs attrs = node.attrs;
     for (std::string_view attr : body_attrs(node.op))
       attrs = attrs.with(attr, RLX_TRY(sinking.body(node, attr, sinks)));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/symbols.h"
 #include "plan/buffers.h"
 #include "plan/early_guards.h"
 #include "plan/in_place.h"
@@ -59,8 +60,8 @@ static void find_alignments(Plan& plan) {
 
 // A guard is checked where the last of its sizes is found; a step may find several, one after the other.
 static void note_readers_of_symbols(Plan& plan) {
-  auto visit_planned = [&](const Dim& dim, auto&& visit) {
-    visit_symbols(dim, [&](const std::string& name) {
+  auto visit_planned = [&](const auto& dim_or_guard, auto&& visit) {
+    visit_symbols(dim_or_guard, [&](const std::string& name) {
       if (uint32_t symbol = plan.symbol(name); symbol != Plan::kNoSymbol) visit(plan.symbols[symbol]);
     });
   };
@@ -73,10 +74,9 @@ static void note_readers_of_symbols(Plan& plan) {
     const Guard& guard = plan.guard(i);
     uint32_t known = PlanSymbol::later(plan.known_at(guard.a), plan.known_at(guard.b));
     if (known == PlanSymbol::kGiven) plan.given_guards.push_back(i);
-    for (const Dim* dim : {&guard.a, &guard.b})
-      visit_planned(*dim, [&](PlanSymbol& symbol) {
-        if (symbol.made_by == known) add_once(symbol.guards, i);
-      });
+    visit_planned(guard, [&](PlanSymbol& symbol) {
+      if (symbol.made_by == known) add_once(symbol.guards, i);
+    });
   }
 }
 

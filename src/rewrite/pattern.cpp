@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/contains.h"
 #include "base/visit.h"
 #include "rewrite/workspace.h"
 
@@ -292,25 +293,27 @@ class Matcher {
       if (!matches(node.attrs.get(name), wanted, match_.anchor().dtype())) return false;
     if (!bind(pattern, value)) return false;
     size_t mark = match_.bound_.size();
-    if (solve_inputs(pattern, node, false, next)) return true;
+    if (solve_inputs(pattern, node, Operands::kInOrder, next)) return true;
     match_.bound_.truncate(mark);
     bool commutes = match_.graph().info(node).is(kCommutative) && pattern.in.size() == 2;
-    return commutes && solve_inputs(pattern, node, true, next);
+    return commutes && solve_inputs(pattern, node, Operands::kSwapped, next);
   }
 
   static bool is_constant(const PatternNode& pattern) {
     return pattern.kind == PatternNode::kNumber || pattern.kind == PatternNode::kSplat;
   }
 
+  enum class Operands : uint8_t { kInOrder, kSwapped };
+
   // Constants come first: if one is not there, the rest is not a near miss.
-  bool solve_inputs(const PatternNode& pattern, const Node& node, bool swapped, const Goal* next) {
+  bool solve_inputs(const PatternNode& pattern, const Node& node, Operands order, const Goal* next) {
     InlinedVector<Goal, 4> goals;
     size_t count = pattern.in.size();
     goals.reserve(count);  // so that none moves: each goal points to the next
     for (bool constants : {true, false})
       for (size_t i = 0; i < count; i++) {
         if (is_constant(*pattern.in[i].get()) != constants) continue;
-        Value in = node.in[swapped ? 1 - i : i];
+        Value in = node.in[order == Operands::kSwapped ? 1 - i : i];
         if (!present(in)) return false;
         goals.push_back({pattern.in[i].get(), in, goals.size() + 1 < count ? goals.data() + goals.size() + 1 : next});
       }
@@ -367,7 +370,7 @@ class Matcher {
     for (size_t at = 0; at < state.tree->size(); at++) {
       Value value = (*state.tree)[at].value;
       if (!may_be(value)) continue;
-      if (is_touched(state, at) || std::find(tried.begin(), tried.end(), value) != tried.end()) continue;
+      if (is_touched(state, at) || contains(tried, value)) continue;
       tried.push_back(value);
       ProductState then = state;
       then.index++;
@@ -404,7 +407,7 @@ class Matcher {
   // piece of its own.
   void collect_rest(const ProductState& state, size_t at, std::vector<Value>& left) const {
     const Occurrence& it = (*state.tree)[at];
-    if (std::find(state.placed.begin(), state.placed.end(), at) != state.placed.end()) return;
+    if (contains(state.placed, at)) return;
     bool splits = it.is_product() && (is_touched(state, at) || (!is_splat(it.value) && has_splat(state, it)));
     if (!splits) {
       left.push_back(it.value);

@@ -3,6 +3,7 @@
 // nodes that may match now are queued.
 #include <deque>
 
+#include "ir/outputs.h"
 #include "rewrite/workspace.h"
 
 namespace rlx {
@@ -12,10 +13,7 @@ namespace rlx {
 Result<std::vector<Value>> Workspace::add_hook(void* self, const OpInfo& info, std::span<const Value> in, Attrs attrs,
                                                std::string name) {
   auto* workspace = static_cast<Workspace*>(self);
-  uint32_t node = RLX_TRY(workspace->add(info, in, std::move(attrs), std::move(name)));
-  std::vector<Value> outputs;
-  for (uint32_t i = 0; i < workspace->graph_.node(node).out.size(); i++) outputs.push_back({node, i});
-  return outputs;
+  return outputs_of(workspace->graph_, RLX_TRY(workspace->add(info, in, std::move(attrs), std::move(name))));
 }
 
 Result<uint32_t> Workspace::add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name) {

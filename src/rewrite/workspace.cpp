@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/contains.h"
+
 namespace rlx {
 
 // The budget of visits per node, on average. A set of rules that needs more would never end. Only the nodes of the
@@ -118,7 +120,7 @@ Status Workspace::visit(uint32_t node) {
 }
 
 bool Workspace::is_allowed(const Rule& rule) const {
-  return allows(rule.grade) && std::find(options_.skip.begin(), options_.skip.end(), rule.name) == options_.skip.end();
+  return allows(rule.grade) && !contains(options_.skip, rule.name);
 }
 
 // A rule that needs an op of which there never was a node cannot fire, so it is not tried.
@@ -256,7 +258,7 @@ bool Workspace::closes_cycle(const Replacement& replacement) const {
     if (seen[at] == old.node || seen.size() > kMaxSeen) return true;
     for (Value in : graph_.node(seen[at]).in) {
       if (!present(in) || states_[in.node].position < states_[old.node].position || facts_.is_resident(in)) continue;
-      if (std::find(seen.begin(), seen.end(), in.node) == seen.end()) seen.push_back(in.node);
+      if (!contains(seen, in.node)) seen.push_back(in.node);
     }
   }
   return facts_.is_resident(old);
@@ -298,7 +300,7 @@ bool Workspace::is_used_only_by(Value value, std::span<const uint32_t> users) co
   for (auto at = first; at != last; ++at)
     if (graph_.outputs()[at->second].value == value) return false;
   return uses_.all_of(value.node, [&](uint32_t user, uint32_t input) {
-    return !(graph_.node(user).in[input] == value) || std::find(users.begin(), users.end(), user) != users.end();
+    return !(graph_.node(user).in[input] == value) || contains(users, user);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/contains.h"
 #include "rules/numbers.h"
 #include "rules/rules.h"
 
@@ -45,7 +46,7 @@ static bool feeds_step(const Match& m, Expr x) {
       if (is_step(node) || seen.size() > kMost) return true;
       bool passes =
           m.graph().info(node).is(kView) || node.op == Op::kCast || node.op == Op::kNeg || node.op == Op::kAbs;
-      if (passes && std::find(seen.begin(), seen.end(), user) == seen.end()) seen.push_back(user);
+      if (passes && !contains(seen, user)) seen.push_back(user);
     }
   return false;
 }

@@ -53,32 +53,43 @@ static std::optional<Dim> presence(const Match& m, const Pick& pick, size_t axis
   return is_known ? std::optional(is_read) : std::nullopt;
 }
 
+struct AxisBounds {
+  Dim start, end;
+};
+
+// What is read of an axis of x; nullopt where a position may be out of range. Where nothing is read, the slice is
+// empty.
+static std::optional<AxisBounds> slice_bounds(const Match& m, const Pick& pick, size_t axis, Expr x,
+                                              std::span<const Dim> index) {
+  auto miss = [&](std::string_view why) { return m.miss(why), std::nullopt; };
+  const Dim &size = x.dims()[axis], &start = pick.start;
+  Dim end = start + (pick.to == Pick::kOne ? Dim(1) : index[pick.to]);
+  if (m.graph().range(start).lo < 0 || m.graph().range(size - end).hi < 0)
+    return miss("a position may be out of range");
+  if (m.graph().implies(Guard::kLessEqual, end, size)) return AxisBounds{start, end};
+  auto is_read = presence(m, pick, axis, x, index);
+  if (!is_read) return miss("nothing may be read, where any position is legal");
+  if (!m.require(*is_read * end, Guard::kLessEqual, size)) return miss("a position is out of range");
+  return AxisBounds{*is_read * start, *is_read * end};
+}
+
 // The anchor as slices of x: its indices pick positions of the axes of x from `first` on, one pick for each axis.
 static Expr picked(const Match& m, Expr x, size_t first, const std::vector<Pick>& picks, std::span<const Dim> index) {
   if (!x.valid()) return x;
   if (std::any_of(index.begin(), index.end(), [](const Dim& dim) { return dim.is(0); })) return Expr();
-  std::vector<Dim> taken(index.size(), Dim(1)), starts, ends;
+  std::vector<Dim> taken(index.size(), Dim(1));
+  std::vector<AxisBounds> bounds;
   for (size_t i = 0; i < picks.size(); i++) {
-    const auto& [start, to] = picks[i];
+    size_t to = picks[i].to;
     if (to != Pick::kOne && !taken[to].is(1)) return m.miss("two axes are read along one");
-    Dim end = to == Pick::kOne ? start + 1 : start + index[to];
     if (to != Pick::kOne) taken[to] = index[to];
-    if (m.graph().range(start).lo < 0 || m.graph().range(x.dims()[first + i] - end).hi < 0)
-      return m.miss("a position may be out of range");
-    Dim is_read = 1;
-    if (!m.graph().implies(Guard::kLessEqual, end, x.dims()[first + i])) {
-      auto found = presence(m, picks[i], first + i, x, index);
-      if (!found) return m.miss("nothing may be read, where any position is legal");
-      is_read = *found;
-      if (!m.require(is_read * end, Guard::kLessEqual, x.dims()[first + i]))
-        return m.miss("a position is out of range");
-    }
-    starts.push_back(is_read * start);
-    ends.push_back(is_read * end);
+    auto found = slice_bounds(m, picks[i], first + i, x, index);
+    if (!found) return Expr();
+    bounds.push_back(*found);
   }
   std::vector<size_t> order;
   for (size_t i = 0; i < picks.size(); i++) {
-    x = slice(x, static_cast<int64_t>(first + i), starts[i], ends[i]);
+    x = slice(x, static_cast<int64_t>(first + i), bounds[i].start, bounds[i].end);
     order.push_back(i);
   }
   if (!x.valid()) return x;  // a size that may be negative

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an exec does before, between and after runs. Bindings and links are in exec_slots.cpp.
+// What an exec does before, between and after runs. Bindings are in exec_slots.cpp, links in exec_links.cpp.
 #include "runtime/exec.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/json.h"
 #include "base/undo.h"
@@ -118,64 +117,11 @@ Status Exec::finish_first() {
   return {};
 }
 
-void Exec::note_pending(const Run& run) {
-  for (Link& link : links_) link.pending = run.dims(planned(SlotKind::kOutput, link.output));
-}
-
-// Restores every link to the state in which the failed run, the first in flight, found it. If a slot of the link was
-// bound since, that is the state in which the first later run found it.
-void Exec::restore_links() {
-  for (size_t i = 0; i < links_.size(); i++) {
-    links_[i].pending.reset();
-    auto found = std::ranges::find_if(in_flight_, [i](const InFlight& it) { return it.memories[i].has_value(); });
-    if (found != in_flight_.end()) std::tie(outputs_[links_[i].output], inputs_[links_[i].input]) = *found->memories[i];
-  }
-  used_.reset();
-  sizes_version_++;
-  places_version_++;
-}
-
 // ---- before a run ----
 
 Status Exec::adopt_params(Run& run) {
   run.params_at = program_->params()->version();
   run.adopt(program_->params()->current());
-  return {};
-}
-
-// The output of the last run becomes the input, even if slots were bound or asked for since then.
-Status Exec::exchange(Link& link) {
-  if (!link.pending) return {};
-  SlotMemory &from = outputs_[link.output], &to = inputs_[link.input];
-  if (!from.given() != !to.given()) {
-    const std::string &output = slot_of(SlotKind::kOutput, link.output).name,
-                      &input = slot_of(SlotKind::kInput, link.input).name;
-    return Status(Code::kState,
-                  format("the output '{}' and the input '{}' are linked, so they exchange their memory: bind "
-                         "both of them or neither; only the {} is bound",
-                         output, input, to.given() ? "input" : "output"))
-        .with("value", to.given() ? input : output)
-        .with("expected", "both bound, or neither")
-        .with("got", to.given() ? "only the input bound" : "only the output bound");
-  }
-  if (has_room(SlotKind::kOutput, link.output) && !from.given()) {
-    RLX_TRY(await_runs());
-    RLX_TRY(adopt_room(link.output, *link.pending));
-    rooms_[link.output] = std::make_shared<Room>();  // the input owns the old one now
-  }
-  Tensor state = from.bound;  // of the dims that it has now
-  if (state && !std::ranges::equal(state.dims(), *link.pending))
-    state = RLX_TRY(Tensor::over(state.dtype(), *link.pending, state.storage()));
-  from.bound = std::exchange(to.bound, std::move(state));
-  std::swap(from.lent, to.lent);
-  std::swap(from.claim, to.claim);
-  std::swap(from.own, to.own);
-  std::swap(from.stage, to.stage);
-  std::swap(from.is_staged, to.is_staged);
-  if (to.dims != link.pending) sizes_version_++;
-  to.dims = link.pending;
-  link.pending.reset();
-  places_version_++;
   return {};
 }
 

@@ -145,23 +145,28 @@ class Exec {
     return wanted_[output] || outputs_[output].is_linked() || is_aliased(SlotKind::kOutput, output);
   }
 
-  // ---- exec_slots.cpp: questions about slots, bindings, links ----
+  // ---- exec_slots.cpp: questions about slots, and bindings ----
   Status check_slot(SlotKind kind, size_t slot) const;
   Status check_type(SlotKind kind, size_t slot, const Tensor& tensor, UsedBytes::Use use) const;
   bool needs_stage(const Slot& slot, const Tensor& bound, const Storage& given) const;
   Status cannot_write(SlotKind kind, size_t slot) const;
   Status replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
   void put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> claim);
-  Status settle(SlotKind kind, Link& link);
   Status begin_binding(SlotKind kind, size_t slot);
   Status rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
   bool may_overlap(SlotKind kind, size_t slot, const Storage& storage);
   Status check_overlap(SlotKind kind, size_t slot, const Storage& storage);
-  Status check_link(size_t output, size_t input) const;
-  void set_link(size_t output, size_t input, size_t link);
   Status share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_t other) const;
   void forget_bindings();
+
+  // ---- exec_links.cpp ----
+  Status check_link(size_t output, size_t input) const;
+  void set_link(size_t output, size_t input, size_t link);
+  void note_pending(const Run& run);
+  Status exchange(Link& link);
+  Status settle(SlotKind kind, Link& link);
   void put_back(Linked& before);
+  void restore_links();
 
   // ---- exec.cpp: the results of earlier runs, and which run is next ----
   Status take_in_ended();
@@ -169,8 +174,6 @@ class Exec {
   Status await_runs();
   Status finish_first();
   RunScope scope_of(const Run& run) const { return {run.next_token(), program_->source().options.threads}; }
-  void note_pending(const Run& run);
-  void restore_links();
   Status hold(Run& run) const;
   using Held = std::vector<std::shared_ptr<Storage>>;
   Held retire(InFlight& sent);
@@ -180,7 +183,6 @@ class Exec {
   // ---- exec.cpp: before a run ----
   Result<Run*> prepare(LinkChange& links);
   Status adopt_params(Run& run);
-  Status exchange(Link& link);
   Status resolve_sizes(Run& run);
   Status place_slots(Run& run);
   Status place_slot(Run& run, SlotKind kind, size_t slot);

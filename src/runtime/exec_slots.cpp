@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slots of an exec: their bindings, links, and memory of their own.
+// The slots of an exec: their bindings, and memory of their own.
 #include "runtime/exec.h"
 
 #include <algorithm>
 
-#include "base/undo.h"
 #include "runtime/convert.h"
 
 namespace rlx {
@@ -136,13 +135,6 @@ void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage
   std::swap(it.lent, lent);
 }
 
-// A linked input that is bound again starts with the new value. An output first hands its value to the input.
-Status Exec::settle(SlotKind kind, Link& link) {
-  if (kind == SlotKind::kOutput) return exchange(link);
-  link.pending.reset();
-  return {};
-}
-
 // Overlaps are looked for once the link is settled, as that moves memory. Whatever fails then, the link stands as
 // before.
 Status Exec::rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent) {
@@ -159,28 +151,6 @@ Status Exec::rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<St
   for (InFlight& sent : in_flight_) sent.memories[link].reset();
   change.commit();
   return {};
-}
-
-void Exec::LinkChange::add(Link& link) {
-  before_.push_back(
-      {&link, link.pending, exec_.outputs_[link.output], exec_.inputs_[link.input], exec_.rooms_[link.output]});
-}
-
-Exec::LinkChange::~LinkChange() {
-  for (Linked& before : before_) exec_.put_back(before);
-  before_.clear();
-  exec_.spare_linked_.swap(before_);
-}
-
-void Exec::put_back(Linked& before) {
-  Link& link = *before.link;
-  link.pending = before.pending;
-  std::swap(outputs_[link.output], before.from);
-  std::swap(inputs_[link.input], before.to);
-  std::swap(rooms_[link.output], before.room);
-  used_.reset();
-  sizes_version_++;
-  places_version_++;
 }
 
 // Only a linked slot needs to know what the runs in flight leave in it.
@@ -255,59 +225,6 @@ Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
 Status Exec::set_dim(std::string_view symbol, int64_t size) {
   int64_t& requested = requested_[RLX_TRY(check_dim(program_->plan(), symbol, size))];
   if (std::exchange(requested, size) != size) sizes_version_++;
-  return {};
-}
-
-// Runs write a linked input, and only read another.
-void Exec::set_link(size_t output, size_t input, size_t link) {
-  SlotMemory& read = inputs_[input];
-  UsedBytes::Use before = use_of(SlotKind::kInput, input);
-  outputs_[output].link = read.link = link;
-  if (used_ && read.given()) used_->change(*read.given(), before, use_of(SlotKind::kInput, input));
-}
-
-Status Exec::check_link(size_t output, size_t input) const {
-  const Slot &from = slot_of(SlotKind::kOutput, output), &to = slot_of(SlotKind::kInput, input);
-  if (from.type.dtype != to.type.dtype || from.type.rank() != to.type.rank())
-    return Status(from.type.dtype == to.type.dtype ? Code::kShape : Code::kDtype,
-                  "the output '" + from.name + "' is " + text_of(from.type) + ", the input '" + to.name + "' " +
-                      text_of(to.type) + ": they cannot be linked")
-        .with("value", to.name)
-        .with("expected", text_of(from.type))
-        .with("got", text_of(to.type));
-  auto taken = [](std::string_view kind, const Slot& slot, std::string_view why) {
-    return Status(Code::kExists, format("the {} '{}' {}", kind, slot.name, why)).with("value", slot.name);
-  };
-  if (is_aliased(SlotKind::kOutput, output)) return taken("output", from, "has an alias");
-  if (is_aliased(SlotKind::kInput, input)) return taken("input", to, "has an alias");
-  if (outputs_[output].is_linked()) return taken("output", from, "is linked already");
-  if (inputs_[input].is_linked()) return taken("input", to, "is linked already");
-  return {};
-}
-
-Status Exec::link(size_t output, size_t input) {
-  RLX_TRY(check_slot(SlotKind::kOutput, output));
-  RLX_TRY(check_slot(SlotKind::kInput, input));
-  RLX_TRY(await_runs());
-  RLX_TRY(check_link(output, input));
-  SlotMemory &made = outputs_[output], &read = inputs_[input];
-  links_.push_back({output, input});
-  set_link(output, input, links_.size() - 1);
-  Undo unlink([&] {
-    set_link(output, input, kNoLink);
-    links_.pop_back();
-    read.claim = nullptr;
-  });
-  if (read.bound) RLX_TRY(check_type(SlotKind::kInput, input, read.bound, UsedBytes::kWritten));
-  if (read.given()) RLX_TRY(check_overlap(SlotKind::kInput, input, *read.given()));
-  RLX_TRY(replace(SlotKind::kInput, input, read.bound, read.lent));  // from now on runs write the input too
-  size_t capacity = std::max(made.capacity, read.capacity);          // so that the two can exchange their memory
-  for (SlotMemory* memory : {&made, &read})
-    if (memory->own && memory->own->bytes() < capacity) RLX_TRY(grow(memory->own, capacity));
-  unlink.commit();
-  made.capacity = read.capacity = capacity;
-  made.stage = read.stage = nullptr;
-  places_version_++;
   return {};
 }
 

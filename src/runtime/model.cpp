@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/check_size.h"
+#include "base/contains.h"
 #include "base/nearest.h"
 #include "base/size_failure.h"
 #include "base/split.h"
@@ -52,7 +53,7 @@ Result<std::shared_ptr<Model>> Model::create_special(std::shared_ptr<Env> env, c
 }
 
 bool Model::has_open_rank(std::string_view input) const {
-  return std::find(open_ranks_.begin(), open_ranks_.end(), input) != open_ranks_.end();
+  return contains(open_ranks_, input);
 }
 
 Result<std::shared_ptr<Model>> Model::create_for(const Model& general, const Graph& graph, const Policy& policy) {
@@ -319,7 +320,7 @@ void Model::note_served(const Call& call, Device* device, const std::shared_ptr<
   {
     std::lock_guard lock(mutex_);
     for (const auto& on : devices_)
-      if (std::find(on->plans.begin(), on->plans.end(), plan) != on->plans.end()) served_.swap(next);
+      if (contains(on->plans, plan)) served_.swap(next);
   }
   if (next && next->plan != plan) retire_if_large(*next->plan);
 }

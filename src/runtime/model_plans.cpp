@@ -65,7 +65,7 @@ static bool serves(const Program& plan, const PlanSymbol& symbol, int64_t size) 
   return symbol.upper >= size && (plan.plan().arena_bytes <= kLargeArena || symbol.upper / 8 <= size);
 }
 
-// Of the bucket that a size falls into; none if its symbol has no buckets.
+// The end of the bucket that a size falls into; nullopt if its symbol has no buckets.
 static std::optional<int64_t> bucket_end(const Policy& policy, std::string_view name, int64_t size) {
   auto found = policy.buckets.find(name);
   if (found == policy.buckets.end()) return std::nullopt;

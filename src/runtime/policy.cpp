@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/check_size.h"
+#include "base/contains.h"
 #include "base/lasting.h"
 #include "base/nearest.h"
 #include "compile/aliases.h"
@@ -88,7 +89,7 @@ bool lists(const std::vector<std::string>& specs, const Device& device) {
 static Status check_size_name(std::string_view key, const std::string& name, std::span<const std::string_view> known,
                               std::span<const std::string> open_ranks) {
   auto has_size = [&](const std::string& input) { return name.starts_with(input + "."); };
-  bool is_known = std::ranges::find(known, name) != known.end() || std::ranges::any_of(open_ranks, has_size);
+  bool is_known = contains(known, name) || std::ranges::any_of(open_ranks, has_size);
   return is_known ? Status() : no_size(key, name, known);
 }
 

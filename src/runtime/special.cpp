@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/contains.h"
 #include "base/split.h"
 #include "compile/options.h"
 #include "runtime/sizes.h"
@@ -161,8 +162,7 @@ Result<SpecialModels::Attempt> SpecialModels::attempt(const Model& general, std:
     if (general.has_open_rank(name)) choices.ranks.emplace_back(name, static_cast<int64_t>(tensor.rank()));
   std::vector<std::string> wanted = static_inputs();
   for (const auto& [name, tensor] : inputs)
-    if (std::find(wanted.begin(), wanted.end(), name) != wanted.end())
-      choices.values.emplace_back(name, RLX_TRY(copy_of_input(name, tensor)));
+    if (contains(wanted, name)) choices.values.emplace_back(name, RLX_TRY(copy_of_input(name, tensor)));
   if (serves == Serves::kOneSet || choices.separate_sizes) {
     choices.dims = choices.separate_sizes ? sizes_by_axis(general, inputs) : std::move(*given);
     choices.stretches = true;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/contains.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/nearest.h"
@@ -205,9 +206,8 @@ Result<Weights::Tensors> Weights::form(const FormKey& key, const std::function<R
   }
   std::lock_guard lock(mutex_);
   // If its bytes were replaced meanwhile, the form is not kept: nobody would forget it.
-  bool is_current = std::none_of(key.sources.begin(), key.sources.end(), [&](const auto& source) {
-    return std::find(replaced_.begin(), replaced_.end(), source.lock()) != replaced_.end();
-  });
+  bool is_current = std::none_of(key.sources.begin(), key.sources.end(),
+                                 [&](const auto& source) { return contains(replaced_, source.lock()); });
   if (--makers_ == 0) gone.swap(replaced_);
   made = RLX_TRY(std::move(result));
   if (const Tensors* known = find()) return *known;  // another thread was faster: all share its form

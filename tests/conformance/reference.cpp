@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/contains.h"
 #include "base/visit.h"
 #include "ir/verify.h"
 #include "tests/support/samples.h"
@@ -139,7 +140,7 @@ static std::vector<Tensor> emptied(const Sample& sample, int64_t size) {
   for (Tensor& tensor : in) {
     if (!tensor) continue;
     std::vector<int64_t> dims(tensor.dims().begin(), tensor.dims().end());
-    if (std::find(dims.begin(), dims.end(), size) == dims.end()) continue;
+    if (!contains(dims, size)) continue;
     std::replace(dims.begin(), dims.end(), size, int64_t{0});
     tensor = *Tensor::create(tensor.dtype(), dims);
   }

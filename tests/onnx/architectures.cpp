@@ -5,13 +5,13 @@
 // A folder holds *.cases: a line NET.EXPORTER KIND: NOTE for each export NET.EXPORTER.onnx, with its tensors at three
 // sizes. Of the kinds, "runs" must pass or stand in the list; "peer" runs too, but another runtime fails there as well;
 // "refused" and "fails" left no file and are counted.
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "base/contains.h"
 #include "tests/onnx/suite.h"
 #include "tests/support/models.h"
 
@@ -39,7 +39,7 @@ std::vector<std::string> names_of(const rlx_graph_t* graph, int32_t kind) {
 std::vector<std::string> outputs_among(const TensorsByName& tensors, const std::vector<std::string>& inputs) {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : tensors)
-    if (std::find(inputs.begin(), inputs.end(), name) == inputs.end()) names.push_back(name);
+    if (!contains(inputs, name)) names.push_back(name);
   return names;
 }
 

@@ -84,9 +84,11 @@ T random_element(Random& random, Kind kind, bool largest) {
   }
 }
 
-Tensor tensor_of(Random& random, DType dtype, std::span<const int64_t> dims, Kind kind, bool is_splat) {
+enum class Elements : uint8_t { kAlike, kDrawnEach };
+
+Tensor tensor_of(Random& random, DType dtype, std::span<const int64_t> dims, Kind kind, Elements elements) {
   Tensor tensor = *Tensor::create(dtype, dims);
-  bool largest = is_splat || tensor.count() == 1;
+  bool is_splat = elements == Elements::kAlike, largest = is_splat || tensor.count() == 1;
   visit<dtypes::A>(dtype, [&]<class T>() {
     for (int64_t i = 0; i < tensor.count(); i++)
       tensor.as<T>()[i] = is_splat && i > 0 ? tensor.as<T>()[0] : random_element<T>(random, kind, largest);
@@ -109,14 +111,15 @@ Tensor with_extremes(Random& random, const Tensor& given) {
 }
 
 Tensor random_tensor(Random& random, DType dtype, std::span<const int64_t> dims) {
-  int64_t kind = random.below(20);
-  return tensor_of(random, dtype, dims, kind < 11 ? Kind::kTame : kind < 19 ? Kind::kOrdinary : Kind::kExtreme, false);
+  int64_t drawn = random.below(20);
+  Kind kind = drawn < 11 ? Kind::kTame : drawn < 19 ? Kind::kOrdinary : Kind::kExtreme;
+  return tensor_of(random, dtype, dims, kind, Elements::kDrawnEach);
 }
 
 Tensor random_constant(Random& random, DType dtype, std::span<const int64_t> dims) {
-  int64_t kind = random.below(10);
-  bool is_splat = random.chance(40);
-  return tensor_of(random, dtype, dims, kind < 4 ? Kind::kTame : kind < 7 ? Kind::kOrdinary : Kind::kExtreme, is_splat);
+  int64_t drawn = random.below(10);
+  Kind kind = drawn < 4 ? Kind::kTame : drawn < 7 ? Kind::kOrdinary : Kind::kExtreme;
+  return tensor_of(random, dtype, dims, kind, random.chance(40) ? Elements::kAlike : Elements::kDrawnEach);
 }
 
 }  // namespace rlx::test

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/outputs.h"
+#include "ir/symbols.h"
+
 namespace rlx::test {
 
 namespace {
@@ -30,8 +33,7 @@ std::vector<bool> needed_nodes(const Graph& graph, const std::vector<GraphOutput
 Status keep_guards(const Graph& from, Graph& to) {
   for (const Guard& guard : from.guards()) {
     bool is_known = true;
-    for (const Dim* dim : {&guard.a, &guard.b})
-      visit_symbols(*dim, [&](const std::string& symbol) { is_known &= to.has_symbol(symbol); });
+    visit_symbols(guard, [&](const std::string& symbol) { is_known &= to.has_symbol(symbol); });
     if (is_known) RLX_TRY(to.declare_guard(guard));
   }
   return {};
@@ -81,10 +83,7 @@ Result<Values> copy_node(const Graph& from, uint32_t index, const Values& in, Gr
     if (auto known = to.find_leaf(from.leaf_name(index))) return Values{*known};
     return Values{RLX_TRY(to.add_param(from.leaf_name(index), type.dtype, type.dims))};
   }
-  Value first = RLX_TRY(to.add(from.info(node), in, std::move(attrs), node.name));
-  Values values;
-  for (uint32_t i = 0; i < to.node(first).out.size(); i++) values.push_back({first.node, i});
-  return values;
+  return outputs_of(to, RLX_TRY(to.add(from.info(node), in, std::move(attrs), node.name)).node);
 }
 
 Result<Graph> edited(const Graph& from, const NodeEdit& edit, Leaves leaves, Guards guards) {

@@ -90,8 +90,8 @@ Magnitudes magnitudes_of(Expr operand, DType dtype) {
   return {cast(least, dtype), cast(most, dtype)};
 }
 
-// Of y * t, y / t, where t is such a factor: NaN where q * t or w * t, the operand that takes it, may be infinite; or
-// where it may be less than a normal number and is taken for 0, if y is infinite, as 0 times infinity is NaN.
+// y * t or y / t, where t is such a factor and has moved into an operand, q or w. NaN where that operand may become
+// infinite. Also NaN where y is infinite and the operand may be taken for 0, because 0 times infinity is NaN.
 Expr with_moved_factor(const Node& node, std::span<const Expr> in) {
   Expr y = binary(node.op, in[0], in[1]);
   for (size_t i = node.op == Op::kDiv ? 1 : 0; i < 2; i++) {
@@ -111,8 +111,8 @@ Expr with_moved_factor(const Node& node, std::span<const Expr> in) {
   return y;
 }
 
-// Of a batch_norm, whose scale of each channel moves into x * scale + (beta - mean * scale): NaN where a term of this
-// may be infinite.
+// A batch_norm whose scale of each channel has moved: x * scale + (beta - mean * scale). NaN where a term of this may
+// be infinite.
 Expr with_moved_scale(const Node& node, std::span<const Expr> in) {
   Expr y = in[0].builder().ops(Op::kBatchNorm, in, node.attrs.named())[0], gamma = in[1], mean = in[3], var = in[4];
   Expr scale = abs(gamma / sqrt(var + node.attrs.f64("eps"))), most = scalar_like(scale, 0x1p127);

@@ -17,7 +17,7 @@ static Results right_results(const RandomGraph& random) {
   return interpret(random.graph, random.runs[0], random.params, {EvalMode::kTyped, Bounds::kError}).value();
 }
 
-// Of the right results, but with this number as the first of the first output.
+// What the judge says of the right results with this number as the first of the first output.
 static std::string difference_with_first(const RandomGraph& random, float result) {
   auto meaning = Meaning::of(random);
   EXPECT_TRUE(meaning.ok()) << meaning.status().message();
@@ -52,42 +52,44 @@ TEST(judge, sees_a_planted_fault) {
   }
 }
 
+// Attention whose weights are guarded against NaN, with the sorted sums of its results. The last key is not allowed.
+static RandomGraph guarded_attention() {
+  auto graph = parse(R"(graph (n) {
+    q = input f32[1,2,n,3]
+    k = input f32[1,2,3,4]
+    v = input f32[1,2,4,2]
+    allowed = input bool[1,1,1,4]
+    %4 = matmul(q, k)
+    %5 = constant f32[] {-inf}
+    %6 = constant f32[] {0}
+    %7 = where(allowed, %6, %5)
+    %8 = add(%4, %7)
+    %9 = softmax(%8)
+    %10 = is_nan(%9)
+    %11 = where(%10, %6, %9)
+    %12 = matmul(%11, v)
+    %13 = reduce(%12) fn=sum axes=[3] keep_dims=false
+    %14 = sort(%13) axis=1
+    output y = %14
+  })");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  RandomGraph random = with_contents(1, *graph);
+  while (random.runs[0][0].count() == 0) random.runs.erase(random.runs.begin());
+  for (int i = 0; i < 4; i++) random.runs[0][3].as<bool8>()[i] = i != 3;
+  return random;
+}
+
 // Attention does without the guard of the weights, and may not read what the mask forbids. Where sums of the results,
 // or their order, show that, it is known what they may be.
 TEST(judge, knows_the_exceptions_of_attention_and_no_more) {
-  auto graph = [](const char* weights) {
-    auto made = parse(std::string(R"(graph (n) {
-      q = input f32[1,2,n,3]
-      k = input f32[1,2,3,4]
-      v = input f32[1,2,4,2]
-      allowed = input bool[1,1,1,4]
-      %4 = matmul(q, k)
-      %5 = constant f32[] {-inf}
-      %6 = constant f32[] {0}
-      %7 = where(allowed, %6, %5)
-      %8 = add(%4, %7)
-      %9 = softmax(%8)
-      %10 = is_nan(%9)
-      %11 = )") + weights +
-                      R"(
-      %12 = matmul(%11, v)
-      %13 = reduce(%12) fn=sum axes=[3] keep_dims=false
-      %14 = sort(%13) axis=1
-      output y = %14
-    })");
-    EXPECT_TRUE(made.ok()) << made.status().message();
-    return std::move(*made);
-  };
-  RandomGraph random = with_contents(1, graph("where(%10, %6, %9)"));
+  RandomGraph random = guarded_attention();
   auto fill = [&](size_t input, std::vector<float> values) {
     Tensor& tensor = random.runs[0][input];
     for (int64_t i = 0; i < tensor.count(); i++) tensor.as<float>()[i] = values[static_cast<size_t>(i) % values.size()];
   };
-  while (random.runs[0][0].count() == 0) random.runs.erase(random.runs.begin());
   fill(0, {0.5f, 1, -1, 0.25f, 2, 1.5f});
   fill(1, {0.5f, 1, 0.25f, NAN, -1, 0.5f, 2, 1, 0, 1, 0.5f, 0.75f});  // a key that is not allowed
   fill(2, {1, 2, 3, 5});
-  for (int i = 0; i < 4; i++) random.runs[0][3].as<bool8>()[i] = i != 3;
   auto difference = [&](const Results& results) {
     auto meaning = Meaning::of(random);
     EXPECT_TRUE(meaning.ok()) << meaning.status().message();
@@ -144,8 +146,8 @@ static RandomGraph graph_of_lines(const char* shape, const char* lines) {
   return with_contents(1, std::move(*graph));
 }
 
-// Of two rows or matrices, the first of which may be anything: what the judge says when an element of either is not
-// what it should be.
+// The first of two rows or matrices may be anything: the judge must accept a wrong element in it, and refuse one in the
+// second.
 static void expect_only_first_is_open(RandomGraph random, std::span<const float> x) {
   ASSERT_EQ(random.runs[0][0].count(), static_cast<int64_t>(x.size()));
   std::copy(x.begin(), x.end(), random.runs[0][0].as<float>());

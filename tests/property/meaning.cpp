@@ -1,37 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meaning.h"
 
+#include <algorithm>
 #include <cmath>
-#include <map>
-#include <numeric>
+#include <limits>
 #include <set>
 
-#include "base/visit.h"
 #include "edit.h"
 #include "exceptions.h"
+#include "noise.h"
 #include "open_values.h"
-#include "ops/expr.h"
 #include "tests/support/tolerance.h"
 #include "tests/support/transforms.h"
 
 namespace rlx::test {
 
 namespace {
-
-// Half the spacing at 1 of what a value of this dtype, or its parts, is rounded to.
-double epsilon_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF8E5M2: return 0x1p-3;
-    case DType::kF8E4M3: return 0x1p-4;
-    case DType::kBF16: return 0x1p-8;
-    case DType::kF16: return 0x1p-11;
-    case DType::kF32:
-    case DType::kC64: return 0x1p-24;
-    case DType::kF64:
-    case DType::kC128: return 0x1p-53;
-    default: return 0;
-  }
-}
 
 bool is_real(DType dtype) {
   return is_float(dtype) || dtypes::E.has(dtype);
@@ -73,6 +57,14 @@ bool overflows(DType dtype, c128 value, c128 exact, double allowed) {
   return round_to(dtype, exact.real() + std::copysign(allowed, value.real())) == value.real();
 }
 
+// Whether `value` is what a device with this error may compute where the result is `exact`, as numbers of this dtype.
+bool is_near(DType dtype, c128 value, c128 exact, double allowed) {
+  if (overflows(dtype, value, exact, allowed)) return true;
+  if (is_nan(exact)) return is_nan(value);
+  if (value == exact || (!is_finite(exact) && is_complex(dtype))) return true;
+  return is_finite(value) && is_finite(exact) && std::abs(value - exact) <= allowed;
+}
+
 bool same_dims(const Tensor& a, const Tensor& b) {
   return std::equal(a.dims().begin(), a.dims().end(), b.dims().begin(), b.dims().end());
 }
@@ -102,15 +94,6 @@ std::string failed_at(size_t output, int64_t i, c128 got, c128 oracle, c128 type
 std::string of_another_type(size_t output, const Tensor& got, const Tensor& want) {
   return format("output {} is {}, not {}", output, type_text(got.dtype(), got.dims()),
                 type_text(want.dtype(), want.dims()));
-}
-
-// Changes what no tolerance looks at (semantics.md N3-N5): the sign of NaN and of zero, numbers below the normal ones
-// of f32, and the parts of a complex number that is not finite.
-Expr otherwise_equal(Expr value, Random& random) {
-  if (is_complex(value.dtype())) return where(equal(value - value, value - value), value, scalar_like(value, NAN));
-  Expr size = abs(value), zero = scalar_like(value, random.chance(50) ? 0.0 : -0.0);
-  value = where(logical_or(equal(size, 0.0), less(size, kLeastNormal)), zero, value);
-  return where(equal(size, size), value, -value);
 }
 
 // A size that no input gives, or that both an input and contents give. A run may not reach what names it, or may find
@@ -156,161 +139,6 @@ bool means_attention(Graph graph) {
     graph = std::move(*next);
   }
   return true;
-}
-
-struct Noise {
-  bool rounds;       // false: only changes that keep every value
-  bool keeps_sizes;  // none where it may change a size that contents decide
-  int flushes;       // percent of the places where a number below the normal ones may become 0
-};
-
-// A number from -1 to 1 for each element. Different values get different numbers, so that nearly equal values may
-// change their order.
-Expr wobble(Expr value) {
-  Expr phase = cast(value, DType::kF64) * value.builder().scalar(DType::kF64, 1e9);
-  Expr wave = cast(value.builder().op(Op::kSin, {phase}), value.dtype());
-  return where(equal(wave, wave), wave, scalar_like(value, 0));
-}
-
-// For a leaf, only changes that no tolerance looks at, because a device may read it so.
-Result<Value> with_noise(Graph& graph, Value given, bool is_leaf, Noise noise, Random& random) {
-  Builder builder(graph);
-  Expr value = builder.wrap(given);
-  if (!is_float(value.dtype()) && !is_complex(value.dtype())) return given;
-  if (random.chance(noise.flushes)) value = otherwise_equal(value, random);
-  if (is_leaf || !noise.rounds) {
-    RLX_TRY(Status(builder.status()));
-    return value.value();
-  }
-  double rounding = 2 * epsilon_of(value.dtype()) * static_cast<double>(random.between(-4, 4));
-  Expr error = builder.scalar(value.dtype(), rounding);
-  if (is_float(value.dtype()) && random.chance(50)) error = error * wobble(value);
-  value = value * (error + scalar_like(value, 1));
-  RLX_TRY(Status(builder.status()));
-  return value.value();
-}
-
-// The largest size of a finite element, along the last `count` axes.
-Expr largest_size(Expr value, size_t count) {
-  Expr size = abs(value);
-  Axes last(count);
-  std::iota(last.begin(), last.end(), static_cast<int64_t>(value.rank() - count));
-  return reduce(where(less(size, INFINITY), size, 0), "max", last, KeepDims::kYes);
-}
-
-// A number that may be rounding alone may be 0: `size` is that of what was rounded on the way.
-Result<Value> cancelled(Graph& graph, Value given, Expr size) {
-  Builder builder(graph);
-  Expr value = builder.wrap(given), rounding = scalar_like(size, 8 * epsilon_of(value.dtype()));
-  Expr is_rounding = less_equal(cast(abs(value), size.dtype()), size * rounding);
-  value = where(logical_and(is_rounding, less(abs(value), INFINITY)), scalar_like(value, 0), value);
-  RLX_TRY(Status(builder.status()));
-  return value.value();
-}
-
-// Whether it compares two numbers for equality, of which at least one was computed.
-bool compares_roundings(const Graph& graph, const Node& node) {
-  auto is_computed = [&](Value value) { return !graph.info(graph.node(value)).is(kLeaf); };
-  return (node.op == Op::kEq || node.op == Op::kNe) && epsilon_of(graph.type(node.in[0]).dtype) > 0 &&
-         std::any_of(node.in.begin(), node.in.end(), is_computed);
-}
-
-// The first of two compared numbers, or the second if the two differ only by roundings of the largest number of the
-// first tensor: where that number was added on the way, the difference may be rounding alone.
-Result<Value> rounded_together(Graph& graph, const Values& in) {
-  Builder builder(graph);
-  Expr a = builder.wrap(in[0]), b = builder.wrap(in[1]), largest = largest_size(a, a.rank());
-  Expr rounding = scalar_like(largest, 8 * epsilon_of(largest.dtype()));
-  Expr value = where(less_equal(abs(a - b), largest * rounding), b, a);
-  RLX_TRY(Status(builder.status()));
-  return value.value();
-}
-
-// Below what size an op may take a number as 0: f32 and bf16 may have no numbers below `least` (semantics.md N5), and
-// two roundings to f16 make 0 of what is below twice its least number.
-double vanishes_below(DType dtype, double least) {
-  if (dtype == DType::kF32 || dtype == DType::kBF16) return least;
-  return dtype == DType::kF16 ? 0x1p-23 : 0;
-}
-
-// The value with a 0 of the same sign in place of each number that may vanish.
-Value flushed(Graph& graph, Value value, double least = kLeastNormal) {
-  double limit = vanishes_below(present(value) ? graph.type(value).dtype : DType::kBool, least);
-  if (limit == 0) return value;
-  Builder builder(graph);
-  Expr number = builder.wrap(value);
-  return where(less(abs(number), limit), number * scalar_like(number, 0), number).value();
-}
-
-// The graph and its bodies, as a device computes them that treats numbers below `least` as 0 everywhere.
-Result<Graph> with_flushed(const Graph& graph, double least) {
-  auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
-    auto inner = [&](const Graph& body) { return with_flushed(body, least); };
-    Attrs attrs = RLX_TRY(with_bodies(graph.node(index), inner));
-    Values values = RLX_TRY(copy_node(graph, index, in, to, std::move(attrs)));
-    for (Value& value : values) value = flushed(to, value, least);
-    return values;
-  };
-  return edited(graph, copy, Leaves::kAll, Guards::kKept);
-}
-
-Result<Graph> without_subnormals(const Graph& graph) {
-  return with_flushed(graph, kLeastNormal);
-}
-
-// By node, whether a size that contents decide depends on it.
-std::vector<bool> decides_sizes(const Graph& graph) {
-  std::vector<bool> decides(graph.nodes().size());
-  for (const DecidedSize& size : decided_sizes(graph)) decides[size.node] = true;
-  for (size_t i = decides.size(); i-- > 0;)
-    for (Value in : graph.nodes()[i].in)
-      if (present(in) && decides[i]) decides[in.node] = true;
-  return decides;
-}
-
-// Whether it adds up elements of an operand: where they cancel, their roundings are all that is left.
-bool adds_up(Op op) {
-  return op == Op::kReduce || op == Op::kReduceWindow || op == Op::kCumulative || op == Op::kMatmul || op == Op::kConv;
-}
-
-// By whose size roundings of the result are measured; absent where the result does not cancel.
-Expr size_of_terms(Builder& builder, const Node& node, const Values& in, Value result) {
-  DType dtype = node.out[0].dtype;
-  if (!is_float(dtype)) return {};
-  bool is_sum = node.op == Op::kAdd || node.op == Op::kSub;
-  if (is_sum) return abs(builder.wrap(in[0])) + abs(builder.wrap(in[1]));
-  if (solves_matrices(node.op)) {
-    Expr solved = builder.wrap(result);
-    return largest_size(solved, std::min<size_t>(solved.rank(), 2)) * scalar_like(solved, 16);
-  }
-  bool is_product = node.op == Op::kMatmul || node.op == Op::kConv;
-  if (is_product || (adds_up(node.op) && node.attrs.is("fn", "sum"))) return of_sizes(builder, node, in);
-  return {};
-}
-
-// The graph and its bodies, with the result of every float node multiplied by a number within a few roundings of 1.
-Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random) {
-  const std::vector<bool> decides = decides_sizes(graph);
-  auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
-    const Node& node = graph.node(index);
-    if (noise.keeps_sizes && decides[index]) return copy_node(graph, index, in, to, node.attrs);
-    Attrs attrs = RLX_TRY(with_bodies(node, [&](const Graph& body) { return with_noise(body, noise, random); }));
-    Values read(in.begin(), in.end());  // of two readers one may take a number as 0
-    for (Value& value : read)
-      if (random.chance(noise.flushes)) value = flushed(to, value);
-    if (noise.rounds && adds_up(node.op)) read[0] = RLX_TRY(with_noise(to, read[0], false, noise, random));
-    if (noise.rounds && compares_roundings(graph, node) && random.chance(50))
-      read[0] = RLX_TRY(rounded_together(to, read));
-    Values values = RLX_TRY(copy_node(graph, index, read, to, std::move(attrs)));
-    bool is_leaf = graph.info(node).is(kLeaf) && node.op != Op::kConstant;
-    if (noise.rounds && random.chance(25)) {
-      Builder builder(to);
-      if (Expr size = size_of_terms(builder, node, in, values[0])) values[0] = RLX_TRY(cancelled(to, values[0], size));
-    }
-    for (Value& value : values) value = RLX_TRY(with_noise(to, value, is_leaf, noise, random));
-    return values;
-  };
-  return edited(graph, copy, Leaves::kAll, Guards::kKept);
 }
 
 // Whether it makes infinite numbers finite.
@@ -384,7 +212,8 @@ Status Meaning::add_exact_runs() {
   return {};
 }
 
-// Of the oracle. If the graph does not run, each output by itself: one that does not run is as it was.
+// The results of the oracle for another graph with the same outputs. If it does not run, each output runs by itself;
+// one that still does not run keeps its result.
 Result<Results> Meaning::run_apart(const Graph& graph) const {
   EvalOptions options{EvalMode::kOracle, Bounds::kClamp};
   if (auto all = interpret(graph, inputs(), random_.params, options); all.ok()) return all;
@@ -476,8 +305,8 @@ bool Meaning::is_tame() const {
   });
 }
 
-// Those of the graph as it is, and with each stand-in for what may be anything. Without a result where, with one of
-// them, the graph does not run.
+// The results of the graph as it is, and with each stand-in for what may be anything. Where the graph does not run with
+// a stand-in, there are none.
 void Meaning::add_open_values() {
   auto add = [&](const Result<Graph>& graph) {
     auto results = graph.ok() ? interpret(*graph, inputs(), random_.params, {EvalMode::kOracle, Bounds::kClamp})
@@ -542,53 +371,64 @@ bool Meaning::is_open(size_t output, int64_t i) const {
   });
 }
 
-// The error may be a multiple of the distance between the runs, or of one rounding at the largest value. The whole
-// output is left out if it shows the bits of numbers, or if the runs disagree on integers (from a comparison, or from
-// rounding to whole numbers) or on how many distinct elements there are; or if what a close rule may change decides its
-// size.
-std::string Meaning::difference(size_t output, const Tensor& got) const {
-  const Tensor &oracle = runs_[0][output], &typed = runs_[1][output];
-  auto has_its_dims = [&](const Results& run) { return same_dims(run[output], got); };
-  auto has_its_size = [&](const Exception& exception) { return has_its_dims(exception.results); };
-  if (!has_its_dims(runs_[0]) && std::any_of(exceptions_.begin(), exceptions_.end(), has_its_size)) return "";
-  if ((got.dtype() != oracle.dtype() && got.dtype() != typed.dtype()) || !is_within_dims(got, runs_, output))
-    return of_another_type(output, got, typed);
-  if (!std::all_of(runs_.begin(), runs_.end(), has_its_dims) || shows_bits_[output]) return "";
-  auto is_known = [&](const Results& run) { return !run.empty() && has_its_dims(run); };
-  if (!std::all_of(by_stand_in_.begin(), by_stand_in_.end(), is_known)) return "";
-  double largest = 1, apart = 0;
+// Whether nothing can be asked of the output: it shows the bits of numbers, or the runs disagree on how many elements
+// there are, or what may be anything decides that.
+bool Meaning::is_left_out(size_t output, const Tensor& got) const {
+  auto has_its_dims = [&](const Results& run) { return !run.empty() && same_dims(run[output], got); };
+  return shows_bits_[output] || !std::all_of(runs_.begin(), runs_.end(), has_its_dims) ||
+         !std::all_of(by_stand_in_.begin(), by_stand_in_.end(), has_its_dims);
+}
+
+// The error may be a multiple of the distance between the runs, or of one rounding at the largest number.
+Meaning::Margin Meaning::margin(size_t output) const {
+  const Tensor& oracle = runs_[0][output];
+  Margin margin;
   for (int64_t i = 0; i < oracle.count(); i++) {
     c128 exact = element(oracle, i);
     if (!is_finite(exact) || depends_on_open_values(output, i)) continue;
-    largest = std::max(largest, std::abs(exact));
+    margin.largest = std::max(margin.largest, std::abs(exact));
     for (const Results& run : runs_)
-      if (c128 other = element(run[output], i); is_finite(other)) apart = std::max(apart, std::abs(exact - other));
+      if (c128 other = element(run[output], i); is_finite(other))
+        margin.apart = std::max(margin.apart, std::abs(exact - other));
   }
-  bool is_exact = !is_real(typed.dtype()) && !is_complex(typed.dtype());
-  if (is_exact && apart > 0) return "";
-  const double rounding = std::max(1e-6, 32 * epsilon_);
-  double most = is_exact ? static_cast<double>(steps_) : 32 * apart + rounding * largest;
+  DType dtype = runs_[1][output].dtype();
+  margin.is_exact = !is_real(dtype) && !is_complex(dtype);
+  margin.rounding = std::max(1e-6, 32 * epsilon_);
+  margin.most = margin.is_exact ? static_cast<double>(steps_) : 32 * margin.apart + margin.rounding * margin.largest;
   // While it is not known yet what may be anything, such values do not excuse others.
-  if (by_stand_in_.empty() && !is_exact) most = std::min(most, 64 * rounding);
-  auto is_near = [&](c128 value, c128 exact, double allowed) {
-    if (overflows(typed.dtype(), value, exact, allowed)) return true;
-    if (is_nan(exact)) return is_nan(value);
-    if (value == exact || (!is_finite(exact) && is_complex(typed.dtype()))) return true;
-    return is_finite(value) && is_finite(exact) && std::abs(value - exact) <= allowed;
-  };
+  if (by_stand_in_.empty() && !margin.is_exact) margin.most = std::min(margin.most, 64 * margin.rounding);
+  return margin;
+}
+
+// Whether the element is what a close rule may make of it.
+bool Meaning::is_excepted(size_t output, int64_t i, const Tensor& got, const Margin& margin) const {
+  DType dtype = runs_[1][output].dtype();
+  c128 exact = element(runs_[0][output], i);
+  return std::any_of(exceptions_.begin(), exceptions_.end(), [&](const Exception& exception) {
+    const Tensor& run = exception.results[output];
+    if (!same_dims(run, got)) return false;
+    c128 other = element(run, i);
+    if (exception.moves_factors && bounds_numbers_ && is_nan(other) && !is_nan(exact)) return true;
+    bool is_larger = !margin.is_exact && is_finite(other) && std::abs(other) > margin.largest;
+    double most = is_larger ? margin.most + margin.rounding * std::abs(other) : margin.most;
+    return is_near(dtype, element(got, i), other, most);
+  });
+}
+
+// Where runs disagree on integers (from a comparison, or from rounding to whole numbers), the output is not looked at.
+std::string Meaning::difference(size_t output, const Tensor& got) const {
+  const Tensor &oracle = runs_[0][output], &typed = runs_[1][output];
+  auto has_its_size = [&](const Exception& exception) { return same_dims(exception.results[output], got); };
+  if (!same_dims(oracle, got) && std::any_of(exceptions_.begin(), exceptions_.end(), has_its_size)) return "";
+  if ((got.dtype() != oracle.dtype() && got.dtype() != typed.dtype()) || !is_within_dims(got, runs_, output))
+    return of_another_type(output, got, typed);
+  if (is_left_out(output, got)) return "";
+  Margin allowed = margin(output);
+  if (allowed.is_exact && allowed.apart > 0) return "";
   for (int64_t i = 0; i < oracle.count(); i++) {
-    if (is_open(output, i)) continue;
     c128 value = element(got, i), exact = element(oracle, i);
-    auto is_excepted = [&](const Exception& exception) {
-      const Tensor& run = exception.results[output];
-      if (!same_dims(run, got)) return false;
-      c128 other = element(run, i);
-      if (exception.moves_factors && bounds_numbers_ && is_nan(other) && !is_nan(exact)) return true;
-      bool is_larger = !is_exact && is_finite(other) && std::abs(other) > largest;
-      return is_near(value, other, is_larger ? most + rounding * std::abs(other) : most);
-    };
-    if (!is_near(value, exact, most) && std::none_of(exceptions_.begin(), exceptions_.end(), is_excepted))
-      return failed_at(output, i, value, exact, element(typed, i));
+    if (is_open(output, i) || is_near(typed.dtype(), value, exact, allowed.most)) continue;
+    if (!is_excepted(output, i, got, allowed)) return failed_at(output, i, value, exact, element(typed, i));
   }
   return "";
 }

@@ -16,8 +16,8 @@ using Results = std::vector<Tensor>;
 
 class Meaning {
  public:
-  // Of one run. A status where the graph gives no results: a guard that its sizes break, a value that an op refuses.
-  // The graph outlives what is made of it.
+  // What one run computes. Fails where the graph gives no results: its sizes break a guard, or an op refuses a value.
+  // The graph must outlive the result.
   static Result<Meaning> of(const RandomGraph& random, size_t run = 0);
   std::span<const Tensor> inputs() const { return random_.runs[run_]; }
 
@@ -34,7 +34,7 @@ class Meaning {
   // "" if `got` is what the oracle gives, or near it; else the first place where it is not. `got` is as declared, or as
   // the oracle holds it.
   std::string difference(const Results& got);
-  // The same of results that must be those of typed evaluation, bit for bit (any NaN is any NaN).
+  // The same for results that must have the bits of typed evaluation (any NaN is any NaN).
   std::string difference_in_bits(const Results& got) const;
 
  private:
@@ -46,10 +46,19 @@ class Meaning {
   void add_open_values();
   std::string difference_now(const Results& got) const;
   std::string difference(size_t output, const Tensor& got) const;
+  // How far the elements of an output may be from those of the oracle.
+  struct Margin {
+    bool is_exact = false;          // its elements are not rounded
+    double largest = 1, apart = 0;  // the largest finite number; how far the runs are apart
+    double rounding = 0, most = 0;  // at a number of size 1; of any element
+  };
+  Margin margin(size_t output) const;
+  bool is_left_out(size_t output, const Tensor& got) const;
   bool depends_on_open_values(size_t output, int64_t i) const;
   bool is_open(size_t output, int64_t i) const;
+  bool is_excepted(size_t output, int64_t i, const Tensor& got, const Margin& margin) const;
   void find_bits_of_numbers();
-  // Of what is computed, and leaves: all values inside, with the graph that gives them; nothing where it does not run.
+  // A graph that has all real values inside as outputs, and its results; nullopt where it does not run.
   std::optional<std::pair<Graph, Results>> values_inside() const;
 
   const RandomGraph& random_;

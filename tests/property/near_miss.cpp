@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "base/split.h"
 #include "draw.h"
 #include "edit.h"
+#include "ir/outputs.h"
 
 namespace rlx::test {
 
@@ -16,42 +18,31 @@ constexpr Op kAlike[][2] = {{Op::kAdd, Op::kSub},    {Op::kMul, Op::kDiv},      
                             {Op::kExp, Op::kExpm1},  {Op::kBitAnd, Op::kBitOr}, {Op::kAdd, Op::kMul},
                             {Op::kSqrt, Op::kRsqrt}, {Op::kEq, Op::kNe}};
 
+// Two elements exchanged, in so many percent of the draws, or one that is off by 1.
+template <class T>
+std::vector<T> other_list(Random& random, std::vector<T> list, int swaps) {
+  auto any = [&] { return static_cast<size_t>(random.below(static_cast<int64_t>(list.size()))); };
+  T& element = list[any()];
+  if (random.chance(swaps))
+    std::swap(element, list[any()]);
+  else
+    element += random.chance(50) ? 1 : -1;
+  return list;
+}
+
 AttrValue other_value(Random& random, const AttrDef& def, const AttrValue& value) {
-  if (auto* number = std::get_if<int64_t>(&value))
-    return def.kind == AttrKind::kBool ? AttrValue(int64_t{!*number})
-                                       : AttrValue(*number + (random.chance(50) ? 1 : -1));
+  if (auto* number = std::get_if<int64_t>(&value)) {
+    if (def.kind == AttrKind::kBool) return int64_t{!*number};
+    return *number + (random.chance(50) ? 1 : -1);
+  }
   if (std::holds_alternative<double>(value)) {
     static constexpr double kOther[] = {0, 1, -1, 0.5, 2, 1e-5};
     return random.pick(kOther);
   }
-  if (auto* list = std::get_if<std::vector<int64_t>>(&value); list && !list->empty()) {
-    std::vector<int64_t> other = *list;
-    auto at = static_cast<size_t>(random.below(static_cast<int64_t>(other.size())));
-    if (random.chance(60))
-      std::swap(other[at], other[static_cast<size_t>(random.below(static_cast<int64_t>(other.size())))]);
-    else
-      other[at] += random.chance(50) ? 1 : -1;
-    return other;
-  }
-  if (auto* list = std::get_if<std::vector<Dim>>(&value); list && !list->empty()) {
-    std::vector<Dim> other = *list;
-    auto at = static_cast<size_t>(random.below(static_cast<int64_t>(other.size())));
-    if (random.chance(50))
-      std::swap(other[at], other[static_cast<size_t>(random.below(static_cast<int64_t>(other.size())))]);
-    else
-      other[at] += random.chance(50) ? 1 : -1;
-    return other;
-  }
-  if (def.kind == AttrKind::kEnum) {
-    std::vector<std::string> words(1);
-    for (char c : def.choices) {
-      if (c == '|')
-        words.emplace_back();
-      else
-        words.back().push_back(c);
-    }
-    return random.pick(words);
-  }
+  if (auto* list = std::get_if<std::vector<int64_t>>(&value); list && !list->empty())
+    return other_list(random, *list, 60);
+  if (auto* list = std::get_if<std::vector<Dim>>(&value); list && !list->empty()) return other_list(random, *list, 50);
+  if (def.kind == AttrKind::kEnum) return std::string(random.pick(split(def.choices, '|')));
   return value;
 }
 
@@ -73,10 +64,7 @@ Status refused() {
 }
 
 Result<Values> added(Graph& to, const OpInfo& info, const Values& in, Attrs attrs) {
-  Value first = RLX_TRY(to.add(info, in, std::move(attrs)));
-  Values values;
-  for (uint32_t i = 0; i < to.node(first).out.size(); i++) values.push_back({first.node, i});
-  return values;
+  return outputs_of(to, RLX_TRY(to.add(info, in, std::move(attrs))).node);
 }
 
 Result<Values> exchange_operands(Site& site) {

@@ -125,13 +125,16 @@ Expr is_nearly_singular(Expr matrix) {
   return loses_rank(slice(matrix, -1, 0, min(matrix.dim(-2), matrix.dim(-1))));
 }
 
-Expr triangle(Expr matrix, bool is_lower, bool has_unit_diagonal) {
+enum class Half : uint8_t { kLower, kUpper };
+enum class Diagonal : uint8_t { kAsGiven, kOnes };
+
+Expr triangle(Expr matrix, Half half, Diagonal diagonal = Diagonal::kAsGiven) {
   Builder& b = matrix.builder();
   Dim n = matrix.dim(-1);
   Expr row = iota(b, {n, 1}, 0, DType::kI64), column = iota(b, {1, n}, 1, DType::kI64);
-  Expr inside = is_lower ? less_equal(column, row) : less_equal(row, column);
+  Expr inside = half == Half::kLower ? less_equal(column, row) : less_equal(row, column);
   Expr read = where(inside, matrix, 0);
-  return has_unit_diagonal ? where(equal(row, column), 1.0, read) : read;
+  return diagonal == Diagonal::kOnes ? where(equal(row, column), 1.0, read) : read;
 }
 
 // Whether the factors, or the solutions, of each matrix may be anything; absent: they may not.
@@ -141,13 +144,14 @@ Expr is_open_matrix(Builder& b, const Node& node, const Values& in) {
     case Op::kQr: return is_nearly_singular(b.wrap(in[0]));
     case Op::kSvd: return loses_rank(b.wrap(in[0]));
     case Op::kCholesky: {
-      Expr lower = triangle(b.wrap(in[0]), true, false), strict = lower - triangle(lower, false, false);
+      Expr lower = triangle(b.wrap(in[0]), Half::kLower), strict = lower - triangle(lower, Half::kUpper);
       Axes turned = trailing_axes(0, lower.rank());
       std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
       return is_nearly_singular(lower + transpose(strict, turned));
     }
     case Op::kTriangularSolve:
-      return is_nearly_singular(triangle(b.wrap(in[0]), node.attrs.flag("lower"), node.attrs.flag("unit_diagonal")));
+      return is_nearly_singular(triangle(b.wrap(in[0]), node.attrs.flag("lower") ? Half::kLower : Half::kUpper,
+                                         node.attrs.flag("unit_diagonal") ? Diagonal::kOnes : Diagonal::kAsGiven));
     default: return {};
   }
 }
@@ -179,7 +183,7 @@ Expr put_order(Expr order, Expr is_open, double stand_in) {
   return where(is_open, broadcast_to(stand_in < 0 ? next : row, order.dims()), order);
 }
 
-// Of values of a matrix that have `fewer` axes less than it.
+// What is known of each matrix, in the shape of its values, which have `fewer` axes less.
 Expr with_fewer_axes(Expr is_open, size_t fewer) {
   std::vector<Dim> dims = is_open.dims();
   dims.resize(dims.size() - fewer);

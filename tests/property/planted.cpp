@@ -44,7 +44,7 @@ struct Range {
   __int128 lo, hi;
 };
 
-// As if integers had no end.
+// The range of an integer, as if integers had no end and none could wrap.
 std::optional<Range> unbounded_range(const Graph& graph, Value value, int depth) {
   const Node& node = graph.node(value);
   if (depth == 0 || !dtypes::I.has(graph.type(value).dtype)) return std::nullopt;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties.h"
+#include "base/contains.h"
 
 #include <algorithm>
 
@@ -79,7 +80,10 @@ std::string sizes_text(const RandomGraph& random, const Meaning& meaning) {
   return text.empty() ? "" : " (with" + text + ")";
 }
 
-std::string difference_of(const Graph& other, const RandomGraph& random, Meaning& meaning, bool exact) {
+enum class Compared : uint8_t { kInBits, kWithinTolerance };
+
+std::string difference_of(const Graph& other, const RandomGraph& random, Meaning& meaning, Compared compared) {
+  bool exact = compared == Compared::kInBits;
   EvalOptions options{exact ? EvalMode::kTyped : EvalMode::kOracle, meaning.bounds()};
   auto results = interpret(other, meaning.inputs(), random.params, options);
   std::string wrong = !results.ok() ? failed("its graph does not run", results.status())
@@ -91,8 +95,8 @@ std::string difference_of(const Graph& other, const RandomGraph& random, Meaning
 std::string difference_of(const Graph& other, const RandomGraph& random, const Meanings& meanings, Grade grade) {
   for (Meaning* meaning : meanings) {
     if (grade == Grade::kFast && !meaning->is_tame()) continue;
-    if (std::string wrong = difference_of(other, random, *meaning, grade == Grade::kExact); !wrong.empty())
-      return wrong;
+    Compared compared = grade == Grade::kExact ? Compared::kInBits : Compared::kWithinTolerance;
+    if (std::string wrong = difference_of(other, random, *meaning, compared); !wrong.empty()) return wrong;
   }
   return "";
 }
@@ -149,7 +153,7 @@ std::string check_at_sizes(const RandomGraph& random, const Meanings& meanings) 
       if (!fixed.ok() && random.graph.has_bodies()) continue;
       if (!fixed.ok()) return failed("it is refused", fixed.status()) + sizes_text(random, *meaning);
       if (Status status = verify(*fixed); !status.ok()) return failed("no valid graph", status) + print(*fixed);
-      if (std::string wrong = difference_of(*fixed, random, *meaning, true); !wrong.empty()) return wrong;
+      if (std::string wrong = difference_of(*fixed, random, *meaning, Compared::kInBits); !wrong.empty()) return wrong;
     }
   }
   return "";
@@ -278,9 +282,7 @@ bool is_skippable(const std::string& rule) {
 std::optional<Way> without_a_rule(const Way& way, const RandomGraph& random, const Program& program) {
   std::vector<std::string> fired;
   for (const RewriteReport::Line& line : program.source().report.lines)
-    if (line.reason.empty() && std::find(fired.begin(), fired.end(), line.rule) == fired.end() &&
-        is_skippable(line.rule))
-      fired.push_back(line.rule);
+    if (line.reason.empty() && !contains(fired, line.rule) && is_skippable(line.rule)) fired.push_back(line.rule);
   if (fired.empty()) return std::nullopt;
   std::string rule = Random(random.graph.nodes().size()).pick(fired);
   Way without = way;
@@ -399,7 +401,8 @@ std::string check_same_meaning(const RandomGraph& random, const Graph& other, bo
   for (size_t run = 0; run < random.runs.size(); run++) {
     auto meaning = Meaning::of(random, run);
     if (!meaning.ok() || (with_checks && meaning->bounds() != Bounds::kError)) continue;
-    if (std::string wrong = difference_of(other, random, *meaning, exact); !wrong.empty()) return wrong;
+    Compared compared = exact ? Compared::kInBits : Compared::kWithinTolerance;
+    if (std::string wrong = difference_of(other, random, *meaning, compared); !wrong.empty()) return wrong;
   }
   return "";
 }

@@ -26,21 +26,21 @@ struct Tally {
 std::string check_graph(const RandomGraph& random, const std::shared_ptr<Env>& env, Tally& tally);
 // The rules that fire in it, in any family or pass.
 void note_fired(const Graph& graph, Tally& tally);
-// "", or where another graph is not what a random one means, at its sizes: a guard that fails where that one runs, too.
-// `with_checks`: only where an index out of range fails the run.
+// "", or where another graph does not mean what a random one means, at its sizes: it may differ, or fail where the
+// random one runs. `with_checks`: only runs in which an index out of range is an error count.
 std::string check_same_meaning(const RandomGraph& random, const Graph& other, bool exact, bool with_checks = false);
 // "", or what a set of rules of this grade does wrong.
 std::string check_rules(const RuleSet& rules, Grade grade, const RandomGraph& random);
-// As check_graph; one that fails is cut down first.
+// As check_graph; a graph that fails is cut down first.
 std::string check_and_shrink(const RandomGraph& random, const std::shared_ptr<Env>& env, Tally& tally);
-// The same of the graph of a seed.
+// As check_and_shrink, for the graph that is drawn from a seed.
 std::string check_seed(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally);
-// The same of a graph whose sizes vary.
+// As check_seed, for a graph whose sizes vary.
 std::string check_varying_of_seed(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally);
-// The same of an example of rules, one after another.
+// As check_seed, for a graph of one of the examples of rules, which take turns.
 std::string check_example_of_seed(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally);
 
-// With every device that programs are judged on.
+// An environment with every device that programs are judged on.
 inline Result<std::shared_ptr<Env>> env_of_tests() {
   return Env::create({.threads = 2, .backends = {far::backend(), far::poor_backend()}});
 }

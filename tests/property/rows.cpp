@@ -150,7 +150,7 @@ Expr guessed_node(Draw& draw, Builder& builder, const OpInfo& row) {
   return added.ok() ? builder.wrap(*added) : Expr();
 }
 
-// Of the sample's type: floats mostly with other contents, all else as it is, since it may be indices or packed.
+// A leaf of the sample's type. Floats mostly get other contents. All else stays as it is: it may be indices, or packed.
 std::optional<Value> sampled_leaf(Draw& draw, const Tensor& given) {
   if (dtypes::F.has(given.dtype()) && draw.random.chance(70))
     return draw.leaf(DTypeSet{given.dtype()}, Shape(given.dims().begin(), given.dims().end()));

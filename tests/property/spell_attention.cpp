@@ -33,9 +33,12 @@ Heads random_heads(Draw& draw) {
   return heads;
 }
 
+enum class Role : uint8_t { kQuery, kKeyOrValue };
+
 // A value [batch, heads, length, depth]: of this shape, or split from [batch, length, heads * depth], or with one batch
 // for all, or with shared heads.
-Expr split_heads(Draw& draw, Builder& builder, const Heads& of, const Dim& length, const Dim& depth, bool is_query) {
+Expr split_heads(Draw& draw, Builder& builder, const Heads& of, const Dim& length, const Dim& depth, Role role) {
+  bool is_query = role == Role::kQuery;
   Dim batch = !is_query && draw.random.chance(12) ? Dim(1) : of.batch;
   if (draw.random.chance(40)) {
     Expr x = draw.value(builder, of.dtype, {batch, length, of.heads * depth});
@@ -53,15 +56,16 @@ Expr split_heads(Draw& draw, Builder& builder, const Heads& of, const Dim& lengt
 
 // ---- masks ----
 
-Expr positions(Draw& draw, Builder& builder, const Dim& length, bool is_column) {
-  Shape shape = is_column ? Shape{length, 1} : Shape{1, length};
+// Along one axis of the scores: of queries along 0, of keys along 1.
+Expr positions(Draw& draw, Builder& builder, const Dim& length, int64_t axis) {
+  Shape shape = axis == 0 ? Shape{length, 1} : Shape{1, length};
   DType dtype = draw.random.chance(60) ? DType::kI64 : draw.random.chance(60) ? DType::kI32 : draw.float_type();
-  if (draw.random.chance(50)) return iota(builder, shape, is_column ? 0 : 1, dtype);
+  if (draw.random.chance(50)) return iota(builder, shape, axis, dtype);
   return reshape(iota(builder, {length}, 0, dtype), shape);
 }
 
 Expr causal(Draw& draw, Builder& builder, const Heads& of) {
-  Expr rows = positions(draw, builder, of.queries, true), columns = positions(draw, builder, of.keys, false);
+  Expr rows = positions(draw, builder, of.queries, 0), columns = positions(draw, builder, of.keys, 1);
   if (!rows.valid() || !columns.valid()) return {};
   columns = cast(columns, rows.dtype());
   if (draw.random.chance(25)) rows = rows + builder.size(of.keys - of.queries, rows.dtype());
@@ -181,9 +185,9 @@ Expr without_nan(Draw& draw, Expr p) {
 
 Expr attention(Draw& draw, Builder& builder) {
   Heads of = random_heads(draw);
-  Expr q = split_heads(draw, builder, of, of.queries, of.depth, true);
-  Expr k = split_heads(draw, builder, of, of.keys, of.depth, false);
-  Expr v = split_heads(draw, builder, of, of.keys, of.value_depth, false);
+  Expr q = split_heads(draw, builder, of, of.queries, of.depth, Role::kQuery);
+  Expr k = split_heads(draw, builder, of, of.keys, of.depth, Role::kKeyOrValue);
+  Expr v = split_heads(draw, builder, of, of.keys, of.value_depth, Role::kKeyOrValue);
   if (!q.valid() || !k.valid() || !v.valid()) return {};
   if (draw.random.chance(25)) q = scaled(draw, of, q);
   if (draw.random.chance(10)) k = scaled(draw, of, k);

@@ -48,7 +48,9 @@ Expr times_inverse_root(Draw& draw, Expr x, Expr square) {
   }
 }
 
-Expr scaled_and_shifted(Draw& draw, Builder& builder, Expr y, const Axes& axes, bool may_shift) {
+enum class Shift : uint8_t { kNever, kMaybe };
+
+Expr scaled_and_shifted(Draw& draw, Builder& builder, Expr y, const Axes& axes, Shift shift) {
   if (!y.valid()) return y;
   Shape shape(y.dims().end() - static_cast<ptrdiff_t>(axes.size()), y.dims().end());
   if (draw.random.chance(65)) {
@@ -56,7 +58,7 @@ Expr scaled_and_shifted(Draw& draw, Builder& builder, Expr y, const Axes& axes, 
     if (draw.random.chance(15)) gamma = gamma + 1.0;
     y = draw.random.chance(50) ? y * gamma : gamma * y;
   }
-  if (may_shift && draw.random.chance(65)) y = y + draw.weight(builder, y.dtype(), shape);
+  if (shift == Shift::kMaybe && draw.random.chance(65)) y = y + draw.weight(builder, y.dtype(), shape);
   return y;
 }
 
@@ -89,7 +91,7 @@ Expr layer_norm(Draw& draw, Builder& builder) {
   Expr square = spelled_mean(draw, spelled_square(draw, again), axes);
   Expr y = times_inverse_root(draw, centered, square + draw.number(square, draw.random.pick(kEpsilons)));
   if (is_wide && draw.random.chance(50)) y = cast(y, given.dtype());
-  y = scaled_and_shifted(draw, builder, y, axes, true);
+  y = scaled_and_shifted(draw, builder, y, axes, Shift::kMaybe);
   if (y.valid() && y.dtype() != given.dtype()) y = cast(y, given.dtype());
   return finish_norm(draw, given, y);
 }
@@ -104,7 +106,7 @@ Expr rms_norm(Draw& draw, Builder& builder) {
   Expr eps = draw.number(square, draw.random.pick(kEpsilons));
   Expr y = times_inverse_root(draw, x, draw.random.chance(90) ? square + eps : maximum(square, eps));
   if (is_wide && draw.random.chance(50)) y = cast(y, given.dtype());
-  y = scaled_and_shifted(draw, builder, y, axes, false);
+  y = scaled_and_shifted(draw, builder, y, axes, Shift::kNever);
   if (y.valid() && y.dtype() != given.dtype()) y = cast(y, given.dtype());
   return finish_norm(draw, given, y);
 }
@@ -114,7 +116,7 @@ Expr norm_with_statistics(Draw& draw, Builder& builder) {
   Expr x = norm_input(draw, builder);
   if (!x.valid()) return {};
   Outputs out = builder.ops(draw.random.chance(50) ? Op::kLayerNorm : Op::kRmsNorm, {x});
-  Expr y = draw.random.chance(50) ? scaled_and_shifted(draw, builder, out[0], {-1}, true) : out[0];
+  Expr y = draw.random.chance(50) ? scaled_and_shifted(draw, builder, out[0], {-1}, Shift::kMaybe) : out[0];
   Expr statistic = out[out.size() - 1];
   return draw.random.chance(50) ? y : cast(y, statistic.dtype()) * statistic;
 }

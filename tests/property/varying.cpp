@@ -3,6 +3,7 @@
 // by loops whose carries grow and shrink. Some sizes of a body have the name of a size around it.
 #include <algorithm>
 
+#include "base/contains.h"
 #include "bodies.h"
 
 namespace rlx::test {
@@ -211,7 +212,7 @@ std::vector<ValueType> own_types(Draw& draw, std::vector<ValueType> types, size_
                              ? draw.random.pick(kNames) + std::string(draw.random.chance(50) ? "" : "0")
                              : draw.random.pick(own);
       dim = Dim::symbol(name);
-      if (std::find(own.begin(), own.end(), name) == own.end()) own.push_back(name);
+      if (!contains(own, name)) own.push_back(name);
     }
   return types;
 }

@@ -128,21 +128,50 @@ inline void sum_terms_of_planes(int64_t filters, PlaneSpan span, int64_t length,
   }
 }
 
-inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part, TapList& taps) {
+// What a part computes: a block of the plane of one residue, for all filters of a group of one item.
+struct PlanePart {
+  ResidueAxis y, x;
+  int64_t y_residue, x_residue;
+  PlaneBlock block;
+  int64_t group, item;
+};
+inline PlanePart plane_part_at(const ConvArgs& p, const PlaneShape& shape, int64_t part) {
+  int64_t blocks = shape.blocks(), block = part % blocks, rest = part / blocks;
+  int64_t x_residues = p.axes[2].lhs_dilation, residues = p.axes[1].lhs_dilation * x_residues;
+  int64_t y_residue = rest % residues / x_residues, x_residue = rest % x_residues;
+  rest /= residues;
+  ResidueAxis y = residue_axis(p.axes[1], y_residue), x = residue_axis(p.axes[2], x_residue);
+  return {y, x, y_residue, x_residue, plane_block(y.axis, x.axis, shape, block), rest % p.groups, rest / p.groups};
+}
+
+// Writes the results of `count` filters from `first` on, whose sums are `apart`.
+inline void finish_filters(const ConvArgs& p, const PlaneShape& shape, const PlanePart& part, int64_t first,
+                           int64_t count, const float* sums, int64_t apart) {
+  const Epilogue& e = p.epilogue;
+  const PlaneBlock& block = part.block;
+  int64_t y_step = p.axes[1].lhs_dilation, x_step = p.axes[2].lhs_dilation;
+  int64_t row = part.y_residue + block.row * y_step, column = part.x_residue + block.column * x_step;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t filter = part.group * p.filters + first + i;
+    int64_t to = ((part.item * p.filters * p.groups + filter) * p.axes[1].out + row) * p.axes[2].out + column;
+    float bias = e.row_bias ? e.row_bias[filter] : 0;
+    float other = y_step * x_step > 1 ? other_taps(p, part.y, part.x, part.group, first + i) : 0;
+    if (other != 0) bias += other;
+    finish_plane({sums + i * apart, e.residual ? e.residual + to : nullptr, bias, p.y + to, block.rows, block.columns,
+                  shape.width, y_step * p.axes[2].out, x_step},
+                 e);
+  }
+}
+
+inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t index, TapList& taps) {
   alignas(64) float copy[kPlaneCopy + kPlaneSlack * kLanes];
   alignas(64) float sums[kPlaneSums];
   float picked[kPlaneFilters * kPlaneTaps];
-  int64_t x_dilation = p.axes[2].lhs_dilation, y_dilation = p.axes[1].lhs_dilation, index = part % shape.blocks();
-  part /= shape.blocks();
-  int64_t residue = part % (x_dilation * y_dilation);
-  part /= x_dilation * y_dilation;
-  ResidueAxis of_y = residue_axis(p.axes[1], residue / x_dilation);
-  ResidueAxis of_x = residue_axis(p.axes[2], residue % x_dilation);
-  const ConvAxis &y = of_y.axis, &x = of_x.axis;
-  PlaneBlock block = plane_block(y, x, shape, index);
+  const PlanePart part = plane_part_at(p, shape, index);
+  const ConvAxis &y = part.y.axis, &x = part.x.axis;
+  const PlaneBlock& block = part.block;
   if (block.rows <= 0 || block.columns <= 0) return;
-  bool is_dilated = x_dilation * y_dilation > 1;
-  int64_t group = part % p.groups, item = part / p.groups, all = p.filters * p.groups;
+  bool is_dilated = p.axes[1].lhs_dilation * p.axes[2].lhs_dilation > 1;
   int64_t length = block_length(shape, block), count = y.taps * x.taps;
   auto rows_of = [&](int64_t plane) {
     return [from = p.x + plane, &x](int64_t row) { return FloatRow{from + row * x.size}; };
@@ -151,8 +180,8 @@ inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part,
   list_taps(y, x, shape, block, taps);
   int64_t copied = copy_length(shape, block), at_once = channels_at_once(p, count, copied);
   for (int64_t i = count; i < count * at_once; ++i) taps.at[i] = static_cast<int32_t>(taps.at[i - count] + copied);
-  const float* w =
-      p.w + (p.is_packed ? group * filter_panels(p.filters) * kFilterPanel : group * p.filters) * p.terms();
+  int64_t panels = filter_panels(p.filters) * kFilterPanel;
+  const float* w = p.w + part.group * (p.is_packed ? panels : p.filters) * p.terms();
   int64_t w_filter = p.is_packed ? 1 : p.terms(), w_tap = p.is_packed ? kFilterPanel : 1;
   for (int64_t f = 0, now; f < p.filters; f += now) {
     now = filters_at_once(p.filters - f);
@@ -164,26 +193,15 @@ inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part,
       int64_t channels = min(p.channels - c, at_once), terms = channels * count;
       const float* weights = w + f * w_filter + c * p.taps() * w_tap;
       for (int64_t i = 0; i < channels && (p.channels > at_once || f == 0); ++i) {
-        int64_t plane = ((item * p.groups + group) * p.channels + c + i) * p.plane();
+        int64_t plane = ((part.item * p.groups + part.group) * p.channels + c + i) * p.plane();
         copy_plane(y, x, shape, block, rows_of(plane), 0, copy + i * copied);
       }
-      if (is_dilated) pick_taps(p, of_y, of_x, weights, channels, now, picked);
+      if (is_dilated) pick_taps(p, part.y, part.x, weights, channels, now, picked);
       PlaneSpan span = is_dilated ? PlaneSpan{copy, picked, taps.at, terms, 1, now, sums, apart}
                                   : PlaneSpan{copy, weights, taps.at, terms, w_filter, w_tap, sums, apart};
       sum_terms_of_planes(now, span, length, c > 0);
     }
-    for (int64_t i = 0; i < now; ++i) {
-      int64_t filter = group * p.filters + f + i;
-      int64_t row = residue / x_dilation + block.row * y_dilation;
-      int64_t column = residue % x_dilation + block.column * x_dilation;
-      int64_t to = ((item * all + filter) * p.axes[1].out + row) * p.axes[2].out + column;
-      const Epilogue& e = p.epilogue;
-      float bias = e.row_bias ? e.row_bias[filter] : 0;
-      if (float other = is_dilated ? other_taps(p, of_y, of_x, group, f + i) : 0; other != 0) bias += other;
-      finish_plane({sums + i * apart, e.residual ? e.residual + to : nullptr, bias, p.y + to, block.rows, block.columns,
-                    shape.width, y_dilation * p.axes[2].out, x_dilation},
-                   e);
-    }
+    finish_filters(p, shape, part, f, now, sums, apart);
   }
 }
 

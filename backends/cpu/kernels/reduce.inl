@@ -39,7 +39,7 @@ struct Max {
     if constexpr (std::is_same_v<T, Vec>)
       return max(a, b);
     else
-      return (a > b) | (a != a) ? a : b;
+      return ((a > b) | (a != a)) ? a : b;
   }
 };
 struct Min {
@@ -51,7 +51,7 @@ struct Min {
     if constexpr (std::is_same_v<T, Vec>)
       return min(a, b);
     else
-      return (a < b) | (a != a) ? a : b;
+      return ((a < b) | (a != a)) ? a : b;
   }
 };
 

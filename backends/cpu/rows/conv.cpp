@@ -63,7 +63,7 @@ std::string_view refuse_direct(const KernelQuery& query) {
   return fits_direct(axis) ? "" : "windows reach too far";
 }
 
-// Of packed filters, those of which other loops would leave most lanes empty, or multiply mostly zeros.
+// Whether, with packed filters, other loops would leave most lanes empty or multiply mostly zeros.
 bool suits_scatter(const KernelQuery& query) {
   constexpr int64_t kLongRow = 8, kManyTaps = 128, kManyChannels = 32, kFewInVolume = 4, kFewFilters = 16;
   const Attrs& attrs = query.node.attrs;
@@ -110,8 +110,8 @@ constexpr int64_t kSomeTaps = 2;
 // Places of a plane from which those along the lanes fill the strips well.
 constexpr int64_t kManyPlaces = 256;
 
-// With few filters most lanes would be empty; if x is dilated, they are used even so where planes do not fit, because a
-// product would gather mostly zeros.
+// With few filters most lanes would be empty. They are used even so for a dilated x if planes do not fit: a product
+// would gather mostly zeros.
 const Loop<ConvArgs>& packed_loop(const ConvFns& fns, const ConvArgs& args) {
   constexpr int64_t kFewFilters = 8;
   bool is_dilated = false;

@@ -62,24 +62,27 @@ std::string_view refuse_norm(const KernelQuery& query) {
   return {};
 }
 
-void load_norm(const StepView& view, const Caps& caps, NormArgs& args, bool centered, void* block, Launch& launch) {
+enum class Center : uint8_t { kZero, kMean };  // what is subtracted, as rms and layer norms do
+
+void load_norm(const StepView& view, const Caps& caps, NormArgs& args, Center center, void* block, Launch& launch) {
+  bool is_centered = center == Center::kMean;
   const NormFns& fns = caps.fns.norm;
   auto elements = static_cast<double>(view.in[0].count());
   args.eps = static_cast<float>(view.node.attrs.f64("eps"));
   args.x_row = args.residual_row = args.y_row = args.sum_row = args.n;
   if (norm_pieces(args.rows, args.n).count == 1)
-    return load(block, centered ? fns.layer_norm : fns.rms_norm, args, 50 + 0.5 * elements, launch);
+    return load(block, is_centered ? fns.layer_norm : fns.rms_norm, args, 50 + 0.5 * elements, launch);
   args.found = reinterpret_cast<NormPiece*>(view.scratch);
-  load(block, centered ? fns.layer_norm_sums : fns.rms_norm_sums, args, 0.15 * elements, launch);
-  if (centered) load_after<NormArgs>(block, fns.layer_norm_squares, args, 0.15 * elements, launch);
-  const Loop<NormArgs>& write = centered ? fns.layer_norm_write : fns.rms_norm_write;
+  load(block, is_centered ? fns.layer_norm_sums : fns.rms_norm_sums, args, 0.15 * elements, launch);
+  if (is_centered) load_after<NormArgs>(block, fns.layer_norm_squares, args, 0.15 * elements, launch);
+  const Loop<NormArgs>& write = is_centered ? fns.layer_norm_write : fns.rms_norm_write;
   load_after<NormArgs, NormArgs>(block, write, args, 0.2 * elements, launch);
 }
 
 void encode_norm(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   const View& x = view.in[0];
   Op op = view.node.op;
-  bool centered = op == Op::kLayerNorm || op == Op::kResidualLayerNorm;
+  bool is_centered = op == Op::kLayerNorm || op == Op::kResidualLayerNorm;
   NormArgs args;
   args.x = x.as<float>();
   args.y = view.out[0].as<float>();
@@ -95,10 +98,10 @@ void encode_norm(const StepView& view, const Caps& caps, void* block, Launch& la
   } else {
     args.gamma = data_or_null<const float>(view.in[1]);
     args.beta = data_or_null<const float>(view.in[2]);
-    args.mean = centered ? data_or_null<float>(view.out[1]) : nullptr;
-    args.inv = data_or_null<float>(view.out[centered ? 2 : 1]);
+    args.mean = is_centered ? data_or_null<float>(view.out[1]) : nullptr;
+    args.inv = data_or_null<float>(view.out[is_centered ? 2 : 1]);
   }
-  load_norm(view, caps, args, centered, block, launch);
+  load_norm(view, caps, args, is_centered ? Center::kMean : Center::kZero, block, launch);
 }
 
 size_t norm_scratch(const Node& node, std::span<const Dims> upper) {
@@ -145,7 +148,7 @@ void encode_group_norm(const StepView& view, const Caps& caps, void* block, Laun
     args.mean = data_or_null<float>(view.out[1]);
     args.inv = data_or_null<float>(view.out[2]);
   }
-  load_norm(view, caps, args, true, block, launch);
+  load_norm(view, caps, args, Center::kMean, block, launch);
 }
 
 size_t group_norm_scratch(const Node& node, std::span<const Dims> upper) {

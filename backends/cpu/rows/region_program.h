@@ -28,6 +28,10 @@ struct RegionProgram {
 // Builds the program of one node (an elementwise op, a gate or a region). Returns an empty text, or why there is none.
 std::string_view build_region(const Graph& graph, const Node& node, RegionProgram& program);
 
+// Joins pairs of ops that have one loop, where nothing else reads the result of the first. Each value of the program
+// has a register of its own still.
+void join_pairs(RegionProgram& program);
+
 std::vector<Op> region_ops();  // those that build_region may accept
 
 }  // namespace rlx::cpu

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ir/outputs.h"
+
 namespace rlx::onnx {
 
 Dim common_size(Builder& builder, const Dim& a, const Dim& b, std::string_view where) {
@@ -67,10 +69,7 @@ static Result<std::vector<Value>> add_stretched(void* user, const OpInfo& info, 
     }
     RLX_TRY(Status(builder.status()));
   }
-  Value first = RLX_TRY(graph.add(info, operands, std::move(attrs), std::move(name)));
-  std::vector<Value> outputs;
-  for (uint32_t i = 0; i < graph.node(first).out.size(); i++) outputs.push_back({first.node, i});
-  return outputs;
+  return outputs_of(graph, RLX_TRY(graph.add(info, operands, std::move(attrs), std::move(name))).node);
 }
 
 void stretch_operands(Builder& builder) {

@@ -57,11 +57,11 @@ class Parser {
     return number->literal();
   }
 
-  // Whether this graph, or one around it, has the symbol. A body has those symbols of the graph around it that it uses:
-  // if each had all of them, many bodies would take quadratic time.
-  Result<bool> knows(const std::string& symbol) {
+  // Declares here a symbol that a graph around has; false if none has it. A body has only those symbols of the graph
+  // around it that it uses: if each had all of them, many bodies would take quadratic time.
+  Result<bool> take_symbol(const std::string& symbol) {
     if (graph_.has_symbol(symbol)) return true;
-    if (!parent_ || !RLX_TRY(parent_->knows(symbol))) return false;
+    if (!parent_ || !RLX_TRY(parent_->take_symbol(symbol))) return false;
     RLX_TRY(graph_.declare_symbol(symbol, parent_->graph_.symbol_range(symbol)));
     return true;
   }
@@ -69,7 +69,7 @@ class Parser {
   Status use(const Dim& dim) {
     Status status;
     visit_symbols(dim, [&](const std::string& symbol) {
-      if (status.ok()) status = knows(symbol).status();
+      if (status.ok()) status = take_symbol(symbol).status();
     });
     return status;
   }
@@ -100,7 +100,7 @@ class Parser {
         range.hi = RLX_TRY(parse_bound());
         if (!in_.take(']')) return in_.error("expected ']'");
       }
-      if (parent_) RLX_TRY(parent_->knows(*symbol->symbol_name()));
+      if (parent_) RLX_TRY(parent_->take_symbol(*symbol->symbol_name()));
       Status status = graph_.declare_symbol(*symbol->symbol_name(), range);
       if (!status.ok()) return in_.located(at, std::move(status));
       in_.skip_blanks();

@@ -4,6 +4,7 @@
 #include <span>
 #include <unordered_set>
 
+#include "base/contains.h"
 #include "base/escape.h"
 #include "ir/body.h"
 #include "ir/normal.h"
@@ -63,7 +64,7 @@ class Printer {
   void print_symbols() {
     std::string list;
     for (const auto& [symbol, range] : graph_.symbols()) {
-      bool is_carried = std::find(carried_.begin(), carried_.end(), symbol) != carried_.end();
+      bool is_carried = contains(carried_, symbol);
       if (around_ && around_->knows(symbol, range) && !is_carried) continue;
       list += (list.empty() ? "" : ", ") + Dim::symbol(symbol).text();
       bool bounded = range.hi < Interval::kUnbounded;

@@ -10,8 +10,11 @@
 #include "capi/guard.h"
 #include "capi/text.h"
 #include "ir/op.h"
+#include "words.h"
 
 namespace rlx::capi {
+
+using capi_tests::words;
 
 TEST(capi, version_text_follows_the_number) {
   EXPECT_EQ(rlx_version_string(),
@@ -73,31 +76,25 @@ TEST(capi, status_details_and_references) {
 
 static constexpr const void* kNone = nullptr;
 
-static std::string taken(rlx_status_t* status) {
-  char text[256];
-  (void)rlx_status_take(status, text, sizeof text);
-  return text;
-}
-
 TEST(capi, guard_refuses_null_and_impossible_lengths) {
   auto fine = [] { return Status(); };
   int64_t one = 7;
-  EXPECT_EQ(taken(guard({{kNone, "env"}}, fine, "rlx_f")), "RLX_E_INVALID_ARGUMENT: rlx_f: env is NULL");
+  EXPECT_EQ(words(guard({{kNone, "env"}}, fine, "rlx_f")), "RLX_E_INVALID_ARGUMENT: rlx_f: env is NULL");
   EXPECT_EQ(guard({array(static_cast<int64_t*>(nullptr), 0, "dims")}, fine), nullptr);
-  EXPECT_EQ(taken(guard({array(&one, SIZE_MAX / 8, "dims")}, fine, "rlx_f")),
+  EXPECT_EQ(words(guard({array(&one, SIZE_MAX / 8, "dims")}, fine, "rlx_f")),
             "RLX_E_INVALID_ARGUMENT: rlx_f: dims cannot have 2305843009213693951 elements of 8 bytes");
-  EXPECT_EQ(taken(guard({cleared(&one, SIZE_MAX, "out")}, fine)).substr(0, 24), "RLX_E_INVALID_ARGUMENT: ");
+  EXPECT_EQ(words(guard({cleared(&one, SIZE_MAX, "out")}, fine)).substr(0, 24), "RLX_E_INVALID_ARGUMENT: ");
   EXPECT_EQ(one, 7) << "an impossible length touches nothing";
 }
 
 TEST(capi, guard_clears_outputs_and_contains_exceptions) {
   int64_t out = 7;
-  EXPECT_EQ(taken(guard(
+  EXPECT_EQ(words(guard(
                 {cleared(&out, "out")}, []() -> Status { throw std::runtime_error("boom"); }, "rlx_f")),
             "RLX_E_INTERNAL: rlx_f: unexpected exception: boom");
   EXPECT_EQ(out, 0);
-  EXPECT_EQ(taken(guard({}, []() -> Status { throw std::bad_alloc(); })), "RLX_E_NO_MEMORY: out of memory");
-  EXPECT_EQ(taken(guard(
+  EXPECT_EQ(words(guard({}, []() -> Status { throw std::bad_alloc(); })), "RLX_E_NO_MEMORY: out of memory");
+  EXPECT_EQ(words(guard(
                 {}, []() -> Status { throw 3; }, "rlx_f")),
             "RLX_E_INTERNAL: rlx_f: unexpected exception of an unknown type");
   EXPECT_EQ(guard_value(-1, {}, []() -> int { throw 3; }), -1);

@@ -14,15 +14,11 @@
 #include <vector>
 
 #include "rlx.h"
+#include "words.h"
 
 namespace {
 
-std::string words(rlx_status_t* status) {
-  char text[512];
-  (void)rlx_status_take(status, text, sizeof text);
-  return text;
-}
-#define OK(call) ASSERT_EQ(words(call), "")
+using rlx::capi_tests::words;
 
 std::string text_of(rlx_blob_t* blob) {
   std::string text(static_cast<const char*>(rlx_blob_data(blob)), rlx_blob_size(blob));

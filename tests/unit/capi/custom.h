@@ -14,15 +14,11 @@
 #include <vector>
 
 #include "rlx.h"
+#include "words.h"
 
 namespace rlx::custom_ops {
 
-inline std::string words(rlx_status_t* status) {
-  char text[512];
-  (void)rlx_status_take(status, text, sizeof text);
-  return text;
-}
-#define OK(call) ASSERT_EQ(words(call), "")
+using capi_tests::words;
 
 // What an op of the host does in its callbacks, and how often it was asked.
 struct Behaviour {

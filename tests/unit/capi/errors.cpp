@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "words.h"
+
 namespace rlx::errors {
 
 static void expect_fine(rlx_status_t* status) {
@@ -144,9 +146,7 @@ void expect_details(const char* what, const rlx_status_t* status) {
 
 std::string told_by(rlx_status_t* status) {
   expect_details("runs", status);
-  char text[512];
-  rlx_status_take(status, text, sizeof text);
-  return text;
+  return capi_tests::words(status);
 }
 
 template <class Told>

@@ -11,9 +11,12 @@
 
 #include "rlx.h"
 #include "tests/unit/import/onnx_maker.h"
+#include "words.h"
 
 namespace rlx {
 namespace {
+
+using capi_tests::words;
 
 struct Line {
   int32_t level;
@@ -240,11 +243,6 @@ TEST_F(HostTest, callbacks_that_throw_are_named) {
   host.log_level = RLX_LOG_TRACE;
   host.log = [](void*, int32_t, const char*, const char*) { throw 1; };
   rlx_env_t* none = nullptr;
-  auto words = [](rlx_status_t* status) {
-    char text[200];
-    rlx_status_take(status, text, sizeof text);
-    return std::string(text);
-  };
   EXPECT_EQ(words(rlx_env_create(nullptr, &host, &none)),
             "RLX_E_CALLBACK: rlx_env_create: the host's log callback threw an exception");
   host.log = nullptr;

@@ -2,27 +2,16 @@
 // Branches and loops of ONNX: their bodies read whatever is around them, at any level, and become closed graphs.
 #include "onnx_maker.h"
 #include "tests/unit/programs.h"
+#include "tests/unit/tensors.h"
 
 namespace rlx {
 
 using namespace testing_programs;
 using onnx::Maker;
 
-static Tensor truth(bool value) {
-  Tensor tensor = *Tensor::create(DType::kBool, std::span<const int64_t>());
-  *reinterpret_cast<uint8_t*>(tensor.data()) = value;
-  return tensor;
-}
-
 static Tensor count(int64_t value) {
   Tensor tensor = *Tensor::create(DType::kI64, std::span<const int64_t>());
   tensor.as<int64_t>()[0] = value;
-  return tensor;
-}
-
-static Tensor row(std::initializer_list<float> values) {
-  Tensor tensor = *Tensor::create(DType::kF32, std::array{static_cast<int64_t>(values.size())});
-  std::copy(values.begin(), values.end(), tensor.as<float>());
   return tensor;
 }
 

@@ -6,10 +6,12 @@
 
 #include "onnx_maker.h"
 #include "ops/interpret.h"
+#include "tests/unit/tensors.h"
 
 namespace rlx {
 
 using onnx::Maker;
+using testing_programs::counting;
 
 static std::vector<std::string> ops_of(const Graph& graph) {
   std::vector<std::string> ops;
@@ -31,12 +33,6 @@ static std::vector<double> run(const Imported& imported, std::span<const Tensor>
   if (results.ok())
     for (int64_t i = 0; i < results->at(0).count(); i++) numbers.push_back(element_as_f64(results->at(0), i));
   return numbers;
-}
-
-static Tensor iota_tensor(std::initializer_list<int64_t> dims) {
-  Tensor tensor = *Tensor::create(DType::kF32, std::span<const int64_t>(dims.begin(), dims.size()));
-  for (int64_t i = 0; i < tensor.count(); i++) tensor.as<float>()[i] = static_cast<float>(i);
-  return tensor;
 }
 
 #define ASSERT_IMPORTS(imported) ASSERT_TRUE((imported).ok()) << (imported).status().message()
@@ -90,7 +86,7 @@ TEST(onnx_import, size_expressions_have_the_values_that_the_nodes_say) {
     auto imported = model.import();
     ASSERT_IMPORTS(imported);
     for (int64_t n : {0, 1, 4, 9}) {
-      Tensor x = iota_tensor({n});
+      Tensor x = counting({n});
       EXPECT_EQ(run(*imported, {&x, 1}), (std::vector<double>{static_cast<double>(test.expected(n))})) << test.op << n;
     }
   }
@@ -107,7 +103,7 @@ TEST(onnx_import, sizes_below_zero_divide_as_the_nodes_say) {
   ASSERT_IMPORTS(imported);
   for (const std::string& op : ops_of(imported->graph)) EXPECT_TRUE(op != "div" && op != "floor_mod") << op;
   for (int64_t n : {0, 1, 4, 5, 6, 9, 14}) {
-    Tensor x = iota_tensor({n});
+    Tensor x = counting({n});
     int64_t d = n - 5, rest = d % 4;
     std::vector<double> expected = {static_cast<double>(d / 4), static_cast<double>(rest < 0 ? rest + 4 : rest),
                                     static_cast<double>(rest)};
@@ -130,7 +126,7 @@ TEST(onnx_import, sizes_that_divide_may_be_zero) {
   for (int64_t n : {0, 1, 2, 3, 5}) {
     std::vector<double> expected;
     for (int64_t i = 0; i < n; i++) expected.push_back(static_cast<double>((i + 2) % n));
-    Tensor x = iota_tensor({n});
+    Tensor x = counting({n});
     EXPECT_EQ(run(*imported, {&x, 1}), expected) << n;
   }
 }
@@ -150,7 +146,7 @@ TEST(onnx_import, sizes_that_are_moved_stay_sizes) {
   EXPECT_EQ(ops_of(imported->graph), (std::vector<std::string>{"input", "pad"}));
   EXPECT_EQ(text_of(output_type(*imported)).find("max"), std::string::npos) << text_of(output_type(*imported));
   for (int64_t n : {0, 1, 4, 7}) {
-    Tensor x = iota_tensor({n, 3});
+    Tensor x = counting({n, 3});
     EXPECT_EQ(run(*imported, {&x, 1}).size(), static_cast<size_t>((n + 3) / 4 * 4 * 3)) << n;
   }
 }
@@ -172,7 +168,7 @@ TEST(onnx_import, a_bound_below_zero_at_some_sizes_counts_from_the_end) {
     std::vector<double> expected;
     for (int64_t i = std::min(from, n); i < n; i++) expected.push_back(static_cast<double>(i));
     for (int64_t i = 0; i < n - 1; i++) expected.push_back(static_cast<double>(i));
-    Tensor x = iota_tensor({n});
+    Tensor x = counting({n});
     EXPECT_EQ(run(*imported, {&x, 1}), expected) << n;
   }
 }
@@ -221,7 +217,7 @@ TEST(onnx_import, what_the_ranges_do_not_decide_runs) {
   auto imported = model.import();
   ASSERT_IMPORTS(imported);
   for (int64_t n : {3, 4}) {
-    Tensor x = iota_tensor({n});
+    Tensor x = counting({n});
     EXPECT_EQ(run(*imported, {&x, 1}), std::vector<double>{n == 4 ? 1.0 : 0.0});
   }
 }
@@ -251,7 +247,7 @@ TEST(onnx_import, large_float_initializers_are_params_where_weights_are_asked_fo
   EXPECT_EQ(with->graph.leaf_name(with->graph.params()[0]), "w");
   ASSERT_EQ(with->weights.size(), 1u);
   EXPECT_EQ(without->graph.params().size(), 0u);
-  Tensor x = iota_tensor({1, 65});
+  Tensor x = counting({1, 65});
   EXPECT_EQ(run(*with, {&x, 1}), run(*without, {&x, 1}));
   EXPECT_EQ(run(*with, {&x, 1})[3], 7);
 }
@@ -271,7 +267,7 @@ TEST(onnx_import, numbers_per_channel_are_constants_that_rules_can_read) {
 // ---- opsets: one meaning, spelled as attribute or input ----
 
 TEST(onnx_import, axes_and_bounds_are_attributes_in_old_opsets_and_inputs_in_new_ones) {
-  Tensor x = iota_tensor({2, 3});
+  Tensor x = counting({2, 3});
   auto result = [&](Maker& model) {
     auto imported = model.output("y").import();
     EXPECT_TRUE(imported.ok()) << imported.status().message();

@@ -5,18 +5,15 @@
 #include "onnx_maker.h"
 #include "runtime/special.h"
 #include "tests/unit/programs.h"
+#include "tests/unit/tensors.h"
 
 namespace rlx {
+
+using testing_programs::counting;
 
 inline Tensor list(std::initializer_list<int64_t> values) {
   Tensor tensor = *Tensor::create(DType::kI64, std::array{static_cast<int64_t>(values.size())});
   std::copy(values.begin(), values.end(), tensor.as<int64_t>());
-  return tensor;
-}
-
-inline Tensor counting(std::initializer_list<int64_t> dims) {
-  Tensor tensor = *Tensor::create(DType::kF32, std::span<const int64_t>(dims.begin(), dims.size()));
-  for (int64_t i = 0; i < tensor.count(); i++) tensor.as<float>()[i] = static_cast<float>(i);
   return tensor;
 }
 

@@ -3,16 +3,11 @@
 #include "ir/text.h"
 #include "runtime/model.h"
 #include "tests/unit/programs.h"
+#include "tests/unit/tensors.h"
 
 namespace rlx {
 
 using namespace testing_programs;
-
-static Tensor truth(bool value) {
-  Tensor tensor = *Tensor::create(DType::kBool, std::span<const int64_t>());
-  *reinterpret_cast<uint8_t*>(tensor.data()) = value;
-  return tensor;
-}
 
 TEST(control, branches_read_params_of_their_own_and_decide_sizes) {
   auto branch = [](bool takes_all) {

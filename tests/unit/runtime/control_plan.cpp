@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies are programs: what `cpu` plans and walks is what `reference` interprets.
 #include "tests/unit/programs.h"
+#include "tests/unit/tensors.h"
 
 #include <chrono>
 #include <cstdio>
@@ -32,12 +33,6 @@ static std::shared_ptr<const Graph> body_of(const std::vector<Formal>& inputs, c
   int i = 0;
   for (const Expr& out : body(b, in)) output(b, ("y" + std::to_string(i++)).c_str(), out);
   return graph;
-}
-
-static Tensor truth(bool value) {
-  Tensor tensor = *Tensor::create(DType::kBool, std::span<const int64_t>());
-  *reinterpret_cast<uint8_t*>(tensor.data()) = value;
-  return tensor;
 }
 
 // Both devices on the same inputs, each twice.

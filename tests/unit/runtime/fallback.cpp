@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/contains.h"
 #include "runtime/model.h"
 #include "tests/support/samples.h"
 #include "tests/unit/programs.h"
@@ -12,7 +13,7 @@ namespace rlx {
 using namespace testing_programs;
 
 static std::shared_ptr<Env> env_of(std::vector<Op> lacking, std::shared_ptr<far::Faults> faults = nullptr) {
-  auto lacks = [lacking](Op op) { return std::find(lacking.begin(), lacking.end(), op) != lacking.end(); };
+  auto lacks = [lacking](Op op) { return contains(lacking, op); };
   return *Env::create({.threads = 2, .backends = {far::backend(std::move(faults), lacks)}});
 }
 

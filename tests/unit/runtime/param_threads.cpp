@@ -4,16 +4,11 @@
 #include <thread>
 
 #include "tests/unit/programs.h"
+#include "tests/unit/tensors.h"
 
 namespace rlx {
 
 using namespace testing_programs;
-
-static Tensor filled(std::vector<int64_t> dims, float value) {
-  Tensor tensor = *Tensor::create(DType::kF32, dims);
-  std::fill_n(tensor.as<float>(), tensor.count(), value);
-  return tensor;
-}
 
 // y = x * w + b with w = k everywhere and b = k: every element is 17 k.
 TEST(param_threads, every_run_sees_one_set) {

@@ -9,6 +9,7 @@
 #include "passes/at_sizes.h"
 #include "tests/unit/import/onnx_maker.h"
 #include "tests/unit/programs.h"
+#include "tests/unit/tensors.h"
 
 namespace rlx {
 
@@ -29,12 +30,6 @@ static Expr running_sum(Builder& b, const Expr& x) {
   return b.op(Op::kCumulative, {x}, {{"fn", std::string("sum")}, {"axis", int64_t{0}}});
 }
 
-static Tensor floats(std::initializer_list<float> values) {
-  Tensor tensor = *Tensor::create(DType::kF32, std::array{static_cast<int64_t>(values.size())});
-  std::copy(values.begin(), values.end(), tensor.as<float>());
-  return tensor;
-}
-
 static std::string shown(const Result<Model::Ran>& ran) {
   if (!ran.ok()) return std::string(ran.status().message());
   std::string text;
@@ -49,12 +44,12 @@ static std::string run(Model& model, const Tensor& a, const Tensor& b) {
 
 TEST(special, a_size_that_is_one_in_the_run_broadcasts) {
   auto model = *Model::create(env_with(1), sum_of_two(), nullptr, {});
-  ASSERT_TRUE(model->set_param("w", floats({1})).ok());
-  EXPECT_EQ(run(*model, floats({1, 2}), floats({10, 20})), "11 22 ");
-  EXPECT_EQ(run(*model, floats({1}), floats({10, 20, 30})), "11 21 31 ");
-  EXPECT_EQ(run(*model, floats({1, 2, 3}), floats({10})), "11 12 13 ");
-  EXPECT_NE(run(*model, floats({1, 2}), floats({1, 2, 3})).find("n = m does not hold"), std::string::npos);
-  EXPECT_EQ(run(*model, floats({1, 2}), floats({10, 20})), "11 22 ");
+  ASSERT_TRUE(model->set_param("w", row({1})).ok());
+  EXPECT_EQ(run(*model, row({1, 2}), row({10, 20})), "11 22 ");
+  EXPECT_EQ(run(*model, row({1}), row({10, 20, 30})), "11 21 31 ");
+  EXPECT_EQ(run(*model, row({1, 2, 3}), row({10})), "11 12 13 ");
+  EXPECT_NE(run(*model, row({1, 2}), row({1, 2, 3})).find("n = m does not hold"), std::string::npos);
+  EXPECT_EQ(run(*model, row({1, 2}), row({10, 20})), "11 22 ");
 }
 
 // No node asks for the guard, so no node would ask for it again.
@@ -66,9 +61,9 @@ TEST(special, a_guard_that_was_declared_holds_at_every_size) {
   ASSERT_TRUE(graph.declare_guard({Guard::kLessEqual, Dim::symbol("m"), Dim(4), "the table"}).ok());
   for (const Graph& it : {graph, *parse(print(graph))}) {
     auto model = *Model::create(env_with(1), it, nullptr, {});
-    EXPECT_EQ(run(*model, floats({1}), floats({10, 20, 30})), "11 21 31 ");
-    EXPECT_FALSE(model->run("", {}, std::array{floats({1}), floats({1, 2, 3, 4, 5})}, {}, 1).ok());
-    EXPECT_EQ(run(*model, floats({1, 2, 3, 4, 5}), floats({1})), "2 3 4 5 6 ");
+    EXPECT_EQ(run(*model, row({1}), row({10, 20, 30})), "11 21 31 ");
+    EXPECT_FALSE(model->run("", {}, std::array{row({1}), row({1, 2, 3, 4, 5})}, {}, 1).ok());
+    EXPECT_EQ(run(*model, row({1, 2, 3, 4, 5}), row({1})), "2 3 4 5 6 ");
   }
 }
 
@@ -102,7 +97,7 @@ TEST(special, the_range_that_a_body_declares_holds_at_every_size) {
   auto model = *Model::create(env_with(1), *graph, nullptr, {});
   Tensor yes = *Tensor::create(DType::kBool, std::span<const int64_t>());
   *reinterpret_cast<uint8_t*>(yes.data()) = 1;
-  EXPECT_EQ(shown(model->run("", {}, std::array{yes, floats({-5})}, {}, 1)), "5 ");
+  EXPECT_EQ(shown(model->run("", {}, std::array{yes, row({-5})}, {}, 1)), "5 ");
   auto ran = model->run("", {}, std::array{yes, noise({50})}, {}, 1);
   EXPECT_EQ(ran.status().code(), Code::kShape) << ran.status().message();
   EXPECT_EQ(at_sizes(*graph, {{"n", 50}}).status().code(), Code::kShape);
@@ -113,14 +108,14 @@ TEST(special, a_model_of_a_text_does_what_one_of_its_graph_does) {
   std::string text = print(sum_of_two());
   Source source{std::as_bytes(std::span(text.data(), text.size())), nullptr, ""};
   auto model = *open_model(env_with(1), source, {}, {});
-  ASSERT_TRUE(model->set_param("w", floats({1})).ok());
-  EXPECT_EQ(run(*model, floats({1}), floats({10, 20, 30})), "11 21 31 ");
-  EXPECT_EQ(run(*model, floats({1, 2}), floats({10, 20})), "11 22 ");
+  ASSERT_TRUE(model->set_param("w", row({1})).ok());
+  EXPECT_EQ(run(*model, row({1}), row({10, 20, 30})), "11 21 31 ");
+  EXPECT_EQ(run(*model, row({1, 2}), row({10, 20})), "11 22 ");
 }
 
 TEST(special, a_size_outside_of_its_declared_range_stays_an_error) {
   auto model = *Model::create(env_with(1), sum_of_two(), nullptr, {});
-  ASSERT_TRUE(model->set_param("w", floats({1})).ok());
+  ASSERT_TRUE(model->set_param("w", row({1})).ok());
   Tensor nine = noise({9});
   auto ran = model->run("", {}, std::array{nine, nine}, {}, 1);
   ASSERT_FALSE(ran.ok());
@@ -129,19 +124,19 @@ TEST(special, a_size_outside_of_its_declared_range_stays_an_error) {
 
 TEST(special, params_that_were_set_reach_every_graph) {
   auto model = *Model::create(env_with(1), sum_of_two(), nullptr, {});
-  ASSERT_TRUE(model->set_param("w", floats({1})).ok());
-  EXPECT_EQ(run(*model, floats({1}), floats({1, 2})), "2 3 ");
-  ASSERT_TRUE(model->set_param("w", floats({10})).ok());
-  EXPECT_EQ(run(*model, floats({1}), floats({1, 2})), "20 30 ");
-  EXPECT_EQ(run(*model, floats({1, 1}), floats({1, 2})), "20 30 ");
-  EXPECT_EQ(model->set_param("v", floats({10})).code(), Code::kNotFound);
+  ASSERT_TRUE(model->set_param("w", row({1})).ok());
+  EXPECT_EQ(run(*model, row({1}), row({1, 2})), "2 3 ");
+  ASSERT_TRUE(model->set_param("w", row({10})).ok());
+  EXPECT_EQ(run(*model, row({1}), row({1, 2})), "20 30 ");
+  EXPECT_EQ(run(*model, row({1, 1}), row({1, 2})), "20 30 ");
+  EXPECT_EQ(model->set_param("v", row({10})).code(), Code::kNotFound);
 }
 
 TEST(special, options_that_name_a_size_do_not_hinder) {
   NamedAttrs policy{{"buckets.n", std::string("pow2")}, {"buckets.m", std::vector<int64_t>{4, 16}}};
   auto model = *Model::create(env_with(1), sum_of_two(), nullptr, policy);
-  ASSERT_TRUE(model->set_param("w", floats({1})).ok());
-  EXPECT_EQ(run(*model, floats({1}), floats({1, 2})), "2 3 ");
+  ASSERT_TRUE(model->set_param("w", row({1})).ok());
+  EXPECT_EQ(run(*model, row({1}), row({1, 2})), "2 3 ");
 }
 
 // A run that began under the old policy may end after the new one is set.
@@ -153,17 +148,17 @@ TEST(special, no_graph_is_left_of_a_policy_that_was_replaced) {
   Expr sum = running_sum(b, first) + second;
   output(b, "y", running_sum(b, sum) - running_sum(b, sum * 2.0));
   auto model = *Model::create(env_with(1), graph, nullptr, ample);
-  ASSERT_EQ(run(*model, floats({1, 2}), floats({1})), "-2 -6 ");
+  ASSERT_EQ(run(*model, row({1, 2}), row({1})), "-2 -6 ");
   ASSERT_TRUE(model->set_policy(&strict).ok());
-  ASSERT_NE(run(*model, floats({1, 2}), floats({1})), "-2 -6 ") << "the limit does not refuse the graph";
+  ASSERT_NE(run(*model, row({1, 2}), row({1})), "-2 -6 ") << "the limit does not refuse the graph";
   std::atomic<bool> stops{false};
   std::thread other([&] {
-    while (!stops) (void)run(*model, floats({1, 2}), floats({1}));
+    while (!stops) (void)run(*model, row({1, 2}), row({1}));
   });
   int failures = 0;
   for (int i = 0; i < 2000 && failures == 0; i++) {
     ASSERT_TRUE(model->set_policy(&strict).ok() && model->set_policy(&ample).ok());
-    failures += run(*model, floats({1, 2}), floats({1})) != "-2 -6 ";
+    failures += run(*model, row({1, 2}), row({1})) != "-2 -6 ";
   }
   stops = true;
   other.join();
@@ -173,8 +168,8 @@ TEST(special, no_graph_is_left_of_a_policy_that_was_replaced) {
 TEST(special, at_most_capacity_models_are_kept) {
   NamedAttrs policy{{"cache.capacity", int64_t{2}}};
   auto model = *Model::create(env_with(1), sum_of_two(), nullptr, policy);
-  ASSERT_TRUE(model->set_param("w", floats({1})).ok());
-  for (int64_t n : {2, 3, 4, 5, 2}) EXPECT_TRUE(model->run("", {}, std::array{floats({1}), noise({n})}, {}, 1).ok());
+  ASSERT_TRUE(model->set_param("w", row({1})).ok());
+  for (int64_t n : {2, 3, 4, 5, 2}) EXPECT_TRUE(model->run("", {}, std::array{row({1}), noise({n})}, {}, 1).ok());
   EXPECT_NE(model->report("special")->find(R"("models": 2)"), std::string::npos) << *model->report("special");
 }
 
@@ -194,9 +189,7 @@ static Maker sum_over_axes() {
 }
 
 static Tensor axis(int64_t value) {
-  Tensor tensor = *Tensor::create(DType::kI64, std::array<int64_t, 1>{1});
-  tensor.as<int64_t>()[0] = value;
-  return tensor;
+  return index_of(value);
 }
 
 static std::string summed(Model& model, int64_t over) {
@@ -217,10 +210,10 @@ TEST(special, sets_that_have_no_graph_take_no_place_of_a_model) {
 TEST(special, a_model_without_a_general_graph_knows_its_params) {
   auto model = *open(env_with(1), sum_over_axes());
   EXPECT_EQ(model->graph().params().size(), 1u);
-  EXPECT_EQ(model->set_param("v", floats({1})).code(), Code::kNotFound);
-  EXPECT_EQ(model->set_param("w", floats({1, 2})).code(), Code::kShape);
+  EXPECT_EQ(model->set_param("v", row({1})).code(), Code::kNotFound);
+  EXPECT_EQ(model->set_param("w", row({1, 2})).code(), Code::kShape);
   EXPECT_EQ(summed(*model, 0), "2 4 ");
-  ASSERT_TRUE(model->set_param("w", floats({10})).ok());
+  ASSERT_TRUE(model->set_param("w", row({10})).ok());
   EXPECT_EQ(summed(*model, 0), "20 40 ");
   EXPECT_EQ(summed(*model, 1), "10 50 ");
   EXPECT_EQ(model->get("", {}).status().code(), Code::kUnsupported);
@@ -234,22 +227,20 @@ static Maker sum_of_any_rank() {
   return maker.node("Mul", {"b", "w"}, {"p"}).node("Add", {"a", "p"}, {"y"}).output("y");
 }
 
-static Tensor ones(std::vector<int64_t> dims) {
-  Tensor tensor = *Tensor::create(DType::kF32, dims);
-  std::fill_n(tensor.as<float>(), tensor.count(), 1.0f);
-  return tensor;
+static Tensor ones(const std::vector<int64_t>& dims) {
+  return filled(dims, 1);
 }
 
 TEST(special, a_rank_that_the_file_does_not_say_is_that_of_the_run) {
   auto model = *open(env_with(1), sum_of_any_rank());
-  EXPECT_EQ(run(*model, ones({}), floats({1, 2})), "2 3 ");
-  EXPECT_EQ(run(*model, ones({2}), floats({1, 2})), "2 3 ");
-  EXPECT_EQ(run(*model, ones({2, 2}), floats({1, 2})), "2 3 2 3 ");
-  EXPECT_EQ(run(*model, ones({3, 1}), floats({1, 2})), "2 3 2 3 2 3 ");  // in a graph of this set of sizes
-  ASSERT_TRUE(model->set_param("w", floats({10})).ok());
-  EXPECT_EQ(run(*model, ones({2, 2}), floats({1, 2})), "11 21 11 21 ");
-  EXPECT_NE(run(*model, ones({3}), floats({1, 2})).find("3"), std::string::npos);
-  EXPECT_EQ(shown(model->run("", std::array<std::string_view, 2>{"b", "a"}, std::array{floats({1}), ones({})}, {}, 1)),
+  EXPECT_EQ(run(*model, ones({}), row({1, 2})), "2 3 ");
+  EXPECT_EQ(run(*model, ones({2}), row({1, 2})), "2 3 ");
+  EXPECT_EQ(run(*model, ones({2, 2}), row({1, 2})), "2 3 2 3 ");
+  EXPECT_EQ(run(*model, ones({3, 1}), row({1, 2})), "2 3 2 3 2 3 ");  // in a graph of this set of sizes
+  ASSERT_TRUE(model->set_param("w", row({10})).ok());
+  EXPECT_EQ(run(*model, ones({2, 2}), row({1, 2})), "11 21 11 21 ");
+  EXPECT_NE(run(*model, ones({3}), row({1, 2})).find("3"), std::string::npos);
+  EXPECT_EQ(shown(model->run("", std::array<std::string_view, 2>{"b", "a"}, std::array{row({1}), ones({})}, {}, 1)),
             "11 ");
 }
 
@@ -297,8 +288,8 @@ TEST(special, a_policy_may_name_sizes_of_an_open_rank) {
   auto model = *open(env_with(1), sum_of_any_rank());
   NamedAttrs buckets{{"buckets.a.0", std::string("pow2")}, {"dims.a.1", int64_t{16}}};
   ASSERT_TRUE(model->set_policy(&buckets).ok());
-  EXPECT_EQ(run(*model, ones({2, 2}), floats({1, 2})), "2 3 2 3 ");
-  EXPECT_EQ(run(*model, ones({}), floats({1, 2})), "2 3 ");
+  EXPECT_EQ(run(*model, ones({2, 2}), row({1, 2})), "2 3 2 3 ");
+  EXPECT_EQ(run(*model, ones({}), row({1, 2})), "2 3 ");
   NamedAttrs unknown{{"buckets.c.0", std::string("pow2")}};
   EXPECT_EQ(model->set_policy(&unknown).code(), Code::kOption);
 }
@@ -310,8 +301,8 @@ TEST(special, a_size_of_an_open_rank_may_be_chosen) {
   };
   auto model = opened({.dims = {{"a.0", 2}}});
   ASSERT_TRUE(model.ok()) << model.status().message();
-  EXPECT_EQ(run(**model, ones({2, 2}), floats({1, 2})), "2 3 2 3 ");
-  EXPECT_FALSE((*model)->run("", {}, std::array{ones({3, 2}), floats({1, 2})}, {}, 1).ok());
+  EXPECT_EQ(run(**model, ones({2, 2}), row({1, 2})), "2 3 2 3 ");
+  EXPECT_FALSE((*model)->run("", {}, std::array{ones({3, 2}), row({1, 2})}, {}, 1).ok());
   EXPECT_EQ(opened({.dims = {{"c.0", 2}}}).status().code(), Code::kOption);
 }
 

@@ -11,6 +11,7 @@
 
 #include "runtime/queue.h"
 #include "tests/unit/programs.h"
+#include "tests/unit/tensors.h"
 
 namespace rlx {
 
@@ -40,18 +41,6 @@ static std::shared_ptr<Program> gatherer(const std::shared_ptr<Env>& env) {
 static Status waited(const Fence& fence) {
   Status status = fence.wait();
   return status.ok() ? fence.result() : status;
-}
-
-static Tensor filled(std::vector<int64_t> dims, float value) {
-  Tensor tensor = *Tensor::create(DType::kF32, dims);
-  std::fill_n(tensor.as<float>(), tensor.count(), value);
-  return tensor;
-}
-
-static Tensor index_of(int64_t value) {
-  Tensor tensor = *Tensor::create(DType::kI64, std::array<int64_t, 1>{1});
-  *tensor.as<int64_t>() = value;
-  return tensor;
 }
 
 // With and without threads of the library that take runs.
