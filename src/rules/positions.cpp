@@ -35,22 +35,18 @@ struct Pick {
   size_t to = kOne;
 };
 
-// 1 if the run reads something, else 0: the product of min(1, size) over the sizes that may be 0. If nothing is read,
-// no position is checked. The axis that is read does not count. Nor do the axes of positions that start at 0: these are
-// out of range only if there are some. nullopt if such a size is not a plain symbol.
-static std::optional<Dim> presence(const Match& m, const Pick& pick, size_t axis, Expr x, std::span<const Dim> index) {
+// 1 if there are indices, else 0: the product of min(1, size) over the sizes of theirs that may be 0. Indices are
+// checked even if they pick no elements (semantics.md X3), so the sizes of x do not count. Nor does an axis of
+// positions that start at 0: these are out of range only if there are some. nullopt if such a size is not a plain
+// symbol.
+static std::optional<Dim> presence(const Match& m, const Pick& pick, std::span<const Dim> index) {
   Dim is_read = 1;
-  bool is_known = true;
-  auto count = [&](const Dim& dim) {
-    if (m.graph().range(dim).lo >= 1) return;
-    is_known &= dim.symbol_name() != nullptr;
-    if (is_known && !exact_div(is_read, min(1, dim))) is_read *= min(1, dim);
-  };
-  for (size_t i = 0; i < index.size(); i++)
-    if (i != pick.to || !pick.start.is(0)) count(index[i]);
-  for (size_t i = 0; i < x.rank(); i++)
-    if (i != axis) count(x.dims()[i]);
-  return is_known ? std::optional(is_read) : std::nullopt;
+  for (size_t i = 0; i < index.size(); i++) {
+    if ((i == pick.to && pick.start.is(0)) || m.graph().range(index[i]).lo >= 1) continue;
+    if (!index[i].symbol_name()) return std::nullopt;
+    if (!exact_div(is_read, min(1, index[i]))) is_read *= min(1, index[i]);
+  }
+  return is_read;
 }
 
 // The anchor as slices of x: its indices pick positions of the axes of x from `first` on, one pick for each axis.
@@ -67,8 +63,8 @@ static Expr picked(const Match& m, Expr x, size_t first, const std::vector<Pick>
       return m.miss("a position may be out of range");
     Dim is_read = 1;
     if (!m.graph().implies(Guard::kLessEqual, end, x.dims()[first + i])) {
-      auto found = presence(m, picks[i], first + i, x, index);
-      if (!found) return m.miss("nothing may be read, where any position is legal");
+      auto found = presence(m, picks[i], index);
+      if (!found) return m.miss("there may be no indices, where any position is legal");
       is_read = *found;
       if (!m.require(is_read * end, Guard::kLessEqual, x.dims()[first + i]))
         return m.miss("a position is out of range");

@@ -560,7 +560,7 @@ std::string Meaning::difference(size_t output, const Tensor& got) const {
   }
   bool is_exact = !is_real(typed.dtype()) && !is_complex(typed.dtype());
   if (is_exact && apart > 0) return "";
-  const double rounding = std::max(1e-6, 32 * epsilon_);
+  const double rounding = std::max(1e-12, 32 * epsilon_);
   double most = is_exact ? static_cast<double>(steps_) : 32 * apart + rounding * largest;
   // While it is not known yet what may be anything, such values do not excuse others.
   if (by_stand_in_.empty() && !is_exact) most = std::min(most, 64 * rounding);
