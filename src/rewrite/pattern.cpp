@@ -146,8 +146,8 @@ bool Match::is_resident(Expr x) const {
 bool Match::may_be_repeated(Expr x) const {
   return workspace_->may_be_repeated(x.value());
 }
-std::vector<uint32_t> Match::users(Expr x) const {
-  return workspace_->users(x.value());
+std::vector<uint32_t> Match::users(Expr x, size_t most) const {
+  return workspace_->users(x.value(), most);
 }
 uint32_t Match::uses(Value value) const {
   return workspace_->uses(value);
