@@ -124,18 +124,29 @@ static bool join_extremes(std::vector<Term>& terms) {
   return false;
 }
 
+// A coefficient that is too large for one term is that of several: all but the last have the largest.
+static void append_term(std::vector<Term>& terms, __int128 coefficient, std::vector<AtomPtr> atoms) {
+  constexpr int64_t kLargest = kLimit - 1;
+  if (atoms.empty()) coefficient = saturate(coefficient);
+  while (!atoms.empty() && (coefficient > kLargest || coefficient < -kLargest)) {
+    int64_t part = coefficient > 0 ? kLargest : -kLargest;
+    terms.push_back({part, atoms});
+    coefficient -= part;
+  }
+  if (coefficient != 0) terms.push_back({static_cast<int64_t>(coefficient), std::move(atoms)});
+}
+
 Dim Dim::from(Polynomial polynomial) {
   auto& terms = polynomial.terms;
   std::sort(terms.begin(), terms.end(),
             [](const Term& a, const Term& b) { return compare_atoms(a.atoms, b.atoms) < 0; });
   std::vector<Term> merged;
-  for (Term& term : terms) {
-    if (!merged.empty() && compare_atoms(merged.back().atoms, term.atoms) == 0)
-      merged.back().coefficient = add(merged.back().coefficient, term.coefficient);
-    else
-      merged.push_back({saturate(term.coefficient), std::move(term.atoms)});
+  for (size_t first = 0, end = 0; first < terms.size(); first = end) {
+    __int128 coefficient = 0;
+    for (; end < terms.size() && compare_atoms(terms[first].atoms, terms[end].atoms) == 0; end++)
+      coefficient += terms[end].coefficient;
+    append_term(merged, coefficient, std::move(terms[first].atoms));
   }
-  std::erase_if(merged, [](const Term& term) { return term.coefficient == 0; });
   if (join_extremes(merged)) return from({std::move(merged)});
   if (merged.empty()) return Dim(0);
   if (merged.size() == 1 && merged[0].atoms.empty()) return Dim(merged[0].coefficient);

@@ -147,8 +147,8 @@ bool Match::is_resident(Expr x) const {
 bool Match::may_be_repeated(Expr x) const {
   return workspace_->may_be_repeated(x.value());
 }
-std::vector<uint32_t> Match::users(Expr x) const {
-  return workspace_->users(x.value());
+std::vector<uint32_t> Match::users(Expr x, size_t most) const {
+  return workspace_->users(x.value(), most);
 }
 uint32_t Match::uses(Value value) const {
   return workspace_->uses(value);
@@ -423,11 +423,12 @@ class Matcher {
   }
 
   // Files hold constants that were rounded in the dtype or in f32. A half that is further away than rounding takes it,
-  // such as the one beside 1, is another number.
+  // such as the one beside 1, is another number; so is an f64 that only f32 takes for the same.
   static bool near(double got, double wanted, DType dtype) {
     if (got == wanted || wanted == 0) return got == wanted;
     int digits = dtype == DType::kBF16 ? 8 : 11;
-    double allowed = is_half(dtype) ? std::ldexp(1.0, std::ilogb(wanted) - digits) : 2e-6 * std::fabs(wanted);
+    double relative = dtype == DType::kF64 ? 0x1p-48 : 2e-6;
+    double allowed = is_half(dtype) ? std::ldexp(1.0, std::ilogb(wanted) - digits) : relative * std::fabs(wanted);
     return std::fabs(got - wanted) < allowed;
   }
 

@@ -143,7 +143,8 @@ class Match {
   bool take(Expr x) const;
   bool may_be_repeated(Expr x) const;  // cheap to compute once more
   uint32_t uses(Value value) const;
-  std::vector<uint32_t> users(Expr x) const;  // nodes that read it
+  // Nodes that read it, no more than `most`: a value may have many, and rules ask at each of them.
+  std::vector<uint32_t> users(Expr x, size_t most = SIZE_MAX) const;
 
   // Whether rules of this grade may fire, and whether the device has no kernel for a composite that a rule has made.
   bool allows(Grade grade) const;

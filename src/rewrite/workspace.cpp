@@ -315,11 +315,11 @@ uint32_t Workspace::uses(Value value) const {
   return count;
 }
 
-std::vector<uint32_t> Workspace::users(Value value) const {
+std::vector<uint32_t> Workspace::users(Value value, size_t most) const {
   std::vector<uint32_t> users;
   uses_.all_of(value.node, [&](uint32_t user, uint32_t input) {
     if (graph_.node(user).in[input] == value && (users.empty() || users.back() != user)) users.push_back(user);
-    return true;
+    return users.size() < most;
   });
   return users;
 }

@@ -35,7 +35,7 @@ class Workspace {
   bool is_used_only_by(Value value, std::span<const uint32_t> users) const;
   bool may_be_repeated(Value value) const;  // cheap or vanishing: constants, size-only values, views, casts
   uint32_t uses(Value value) const;
-  std::vector<uint32_t> users(Value value) const;
+  std::vector<uint32_t> users(Value value, size_t most = SIZE_MAX) const;
 
  private:
   struct State {  // of a node

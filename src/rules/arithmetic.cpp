@@ -36,17 +36,25 @@ static bool is_step(const Node& node) {
   return std::find(std::begin(kSteps), std::end(kSteps), node.op) != std::end(kSteps);
 }
 
-// Whether a step reads x, or a view, cast or other sign of it: floor(41 / 41) is 1, floor(41 * (1/41)) is 0.
+// Whether an error of one rounding in an operand is as large in the result: views, casts, signs, and sums and products
+// with numbers.
+static bool passes_on(const Match& m, uint32_t index) {
+  static constexpr Op kWithNumber[] = {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv, Op::kMax, Op::kMin, Op::kClamp};
+  const Node& node = m.graph().node(index);
+  if (m.graph().info(node).is(kView) || node.op == Op::kCast || node.op == Op::kNeg || node.op == Op::kAbs) return true;
+  auto is_number = [&](Value value) { return present(value) && m.splat(m.builder().wrap(value)); };
+  return std::find(std::begin(kWithNumber), std::end(kWithNumber), node.op) != std::end(kWithNumber) &&
+         std::any_of(node.in.begin(), node.in.end(), is_number);
+}
+
+// Whether a step reads x, or what passes it on: floor(41 / 41) is 1, floor(41 * (1/41)) is 0.
 static bool feeds_step(const Match& m, Expr x) {
   constexpr size_t kMost = 16;  // values that are followed; what is read in more ways than this is taken to feed one
   std::vector<uint32_t> seen{x.value().node};
   for (size_t i = 0; i < seen.size(); i++)
     for (uint32_t user : m.users(m.builder().wrap({seen[i], 0}))) {
-      const Node& node = m.graph().node(user);
-      if (is_step(node) || seen.size() > kMost) return true;
-      bool passes =
-          m.graph().info(node).is(kView) || node.op == Op::kCast || node.op == Op::kNeg || node.op == Op::kAbs;
-      if (passes && !contains(seen, user)) seen.push_back(user);
+      if (is_step(m.graph().node(user)) || seen.size() > kMost) return true;
+      if (passes_on(m, user) && !contains(seen, user)) seen.push_back(user);
     }
   return false;
 }

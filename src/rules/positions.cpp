@@ -35,22 +35,18 @@ struct Pick {
   size_t to = kOne;
 };
 
-// 1 if the run reads something, else 0: the product of min(1, size) over the sizes that may be 0. If nothing is read,
-// no position is checked. The axis that is read does not count. Nor do the axes of positions that start at 0: these are
-// out of range only if there are some. nullopt if such a size is not a plain symbol.
-static std::optional<Dim> presence(const Match& m, const Pick& pick, size_t axis, Expr x, std::span<const Dim> index) {
+// 1 if there are indices, else 0: the product of min(1, size) over the sizes of theirs that may be 0. Indices are
+// checked even if they pick no elements (semantics.md X3), so the sizes of x do not count. Nor does an axis of
+// positions that start at 0: these are out of range only if there are some. nullopt if such a size is not a plain
+// symbol.
+static std::optional<Dim> presence(const Match& m, const Pick& pick, std::span<const Dim> index) {
   Dim is_read = 1;
-  bool is_known = true;
-  auto count = [&](const Dim& dim) {
-    if (m.graph().range(dim).lo >= 1) return;
-    is_known &= dim.symbol_name() != nullptr;
-    if (is_known && !exact_div(is_read, min(1, dim))) is_read *= min(1, dim);
-  };
-  for (size_t i = 0; i < index.size(); i++)
-    if (i != pick.to || !pick.start.is(0)) count(index[i]);
-  for (size_t i = 0; i < x.rank(); i++)
-    if (i != axis) count(x.dims()[i]);
-  return is_known ? std::optional(is_read) : std::nullopt;
+  for (size_t i = 0; i < index.size(); i++) {
+    if ((i == pick.to && pick.start.is(0)) || m.graph().range(index[i]).lo >= 1) continue;
+    if (!index[i].symbol_name()) return std::nullopt;
+    if (!exact_div(is_read, min(1, index[i]))) is_read *= min(1, index[i]);
+  }
+  return is_read;
 }
 
 struct AxisBounds {
@@ -67,8 +63,8 @@ static std::optional<AxisBounds> slice_bounds(const Match& m, const Pick& pick, 
   if (m.graph().range(start).lo < 0 || m.graph().range(size - end).hi < 0)
     return miss("a position may be out of range");
   if (m.graph().implies(Guard::kLessEqual, end, size)) return AxisBounds{start, end};
-  auto is_read = presence(m, pick, axis, x, index);
-  if (!is_read) return miss("nothing may be read, where any position is legal");
+  auto is_read = presence(m, pick, index);
+  if (!is_read) return miss("there may be no indices, where any position is legal");
   if (!m.require(*is_read * end, Guard::kLessEqual, size)) return miss("a position is out of range");
   return AxisBounds{*is_read * start, *is_read * end};
 }

@@ -19,10 +19,14 @@ static bool has_resident_weights(const Match& m, Expr product) {
 }
 
 // The products that differ from the anchor in their weights only, and the anchor itself, in the order of the graph.
+// None if very many nodes read the left operand: each of them may be such an anchor.
 static std::vector<Expr> siblings(const Match& m) {
+  constexpr size_t kMostReaders = 1024;
   const Node& first = m.node(m.anchor());
+  std::vector<uint32_t> users = m.users(m.in(0), kMostReaders);
+  if (users.size() == kMostReaders) users.clear();
   std::vector<Expr> found;
-  for (uint32_t user : m.users(m.in(0))) {
+  for (uint32_t user : users) {
     Expr product = m.builder().wrap({user, 0});
     const Node& node = m.node(product);
     if (node.op == Op::kLinear && node.in[0] == first.in[0] && node.in.size() == first.in.size() &&

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What leaves hold.
+#include <algorithm>
 #include <cmath>
 
 #include "base/visit.h"
@@ -86,7 +87,40 @@ T random_element(Random& random, Kind kind, bool largest) {
 
 enum class Elements : uint8_t { kAlike, kDrawnEach };
 
+// The fields of a block (semantics.md Q1) whose bits are a float: their offsets, and how many bytes each has.
+struct BlockFloats {
+  DType dtype;
+  std::vector<size_t> offsets;
+  size_t bytes = 2;
+};
+const BlockFloats& floats_of(DType dtype) {
+  static const std::vector<BlockFloats> kFloats{
+      {DType::kQ4_0, {0}},    {DType::kQ4_1, {0, 2}},  {DType::kQ5_0, {0}},
+      {DType::kQ5_1, {0, 2}}, {DType::kQ8_0, {0}},     {DType::kQ2_K, {80, 82}},
+      {DType::kQ3_K, {108}},  {DType::kQ4_K, {0, 2}},  {DType::kQ5_K, {0, 2}},
+      {DType::kQ6_K, {208}},  {DType::kQ8_K, {0}, 4},  {DType::kIQ4_NL, {0}},
+      {DType::kIQ4_XS, {0}},  {DType::kMXFP4, {0}, 1}, {DType::kNVFP4, {0, 1, 2, 3}, 1}};
+  return *std::find_if(kFloats.begin(), kFloats.end(), [&](const BlockFloats& it) { return it.dtype == dtype; });
+}
+
+// Blocks of any bits, but with scales of 2^-8 to 2^-7, so that no number is large.
+Tensor blocks_of(Random& random, DType dtype, std::span<const int64_t> dims) {
+  Tensor tensor = *Tensor::create(dtype, dims);
+  for (size_t i = 0; i < tensor.bytes(); i++) tensor.data()[i] = static_cast<std::byte>(random.below(256));
+  const BlockFloats& floats = floats_of(dtype);
+  auto block_bytes = static_cast<size_t>(info(dtype).bytes);
+  for (size_t block = 0; block < tensor.bytes(); block += block_bytes)
+    for (size_t offset : floats.offsets) {
+      std::byte* last = tensor.data() + block + offset + floats.bytes - 1;
+      static constexpr uint8_t kHighBytes[] = {0, 0, 0x1c, 0, 0x3b};  // by the number of bytes
+      *last = static_cast<std::byte>(floats.bytes == 1 ? (dtype == DType::kMXFP4 ? 119 : random.below(32))
+                                                       : kHighBytes[floats.bytes]);
+    }
+  return tensor;
+}
+
 Tensor tensor_of(Random& random, DType dtype, std::span<const int64_t> dims, Kind kind, Elements elements) {
+  if (is_block(dtype)) return blocks_of(random, dtype, dims);
   Tensor tensor = *Tensor::create(dtype, dims);
   bool is_splat = elements == Elements::kAlike, largest = is_splat || tensor.count() == 1;
   visit<dtypes::A>(dtype, [&]<class T>() {
@@ -99,6 +133,7 @@ Tensor tensor_of(Random& random, DType dtype, std::span<const int64_t> dims, Kin
 }  // namespace
 
 Tensor with_extremes(Random& random, const Tensor& given) {
+  if (is_block(given.dtype())) return given;
   Tensor tensor = *Tensor::create(given.dtype(), given.dims());
   std::copy_n(given.data(), given.bytes(), tensor.data());
   bool largest = random.chance(10);

@@ -54,6 +54,7 @@ void add_outputs(Draw& draw) {
     bool is_read = false;
     for (uint32_t count : uses[node]) is_read |= count > 0;
     for (uint32_t i = 0; i < uses[node].size(); i++) {
+      if (is_block(graph.node(node).out[i].dtype)) continue;  // it is no result
       bool is_dead = uses[node][i] == 0 && !graph.info(graph.node(node)).is(kLeaf);
       bool wanted = is_dead ? (i == 0 && !is_read) || draw.random.chance(50) : draw.random.chance(percent);
       if (wanted) (void)graph.add_output("out" + std::to_string(graph.outputs().size()), {node, i});

@@ -99,7 +99,7 @@ TEST(random_graphs, are_large_now_and_then_and_share_values) {
               static_cast<unsigned long long>(kSeeds), static_cast<unsigned long long>(large),
               static_cast<unsigned long long>(sharing), static_cast<unsigned long long>(bodies));
   EXPECT_GE(large, kSeeds / 8);
-  EXPECT_GE(sharing, large * 3 / 4);
+  EXPECT_GE(sharing, large * 7 / 10);
   EXPECT_GE(bodies, kSeeds / 20);
 }
 

@@ -393,7 +393,7 @@ Meaning::Margin Meaning::margin(size_t output) const {
   }
   DType dtype = runs_[1][output].dtype();
   margin.is_exact = !is_real(dtype) && !is_complex(dtype);
-  margin.rounding = std::max(1e-6, 32 * epsilon_);
+  margin.rounding = std::max(1e-12, 32 * epsilon_);
   margin.most = margin.is_exact ? static_cast<double>(steps_) : 32 * margin.apart + margin.rounding * margin.largest;
   // While it is not known yet what may be anything, such values do not excuse others.
   if (by_stand_in_.empty() && !margin.is_exact) margin.most = std::min(margin.most, 64 * margin.rounding);

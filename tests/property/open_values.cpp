@@ -31,6 +31,7 @@ double sums_end_at(DType dtype) {
 // The size of each element in f64, where all sizes are numbers; 0 where an element is not finite, as that alone decides
 // what a sum with it is.
 Expr finite_size(Expr x) {
+  if (is_block(x.dtype())) x = x.builder().op(Op::kDequantize, {x});
   if (is_complex(x.dtype())) x = abs(x);
   Expr size = abs(cast(x, DType::kF64));
   return where(less(size, scalar_like(size, INFINITY)), size, 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with weights: linear with its bias on either side, siblings of one input, gated layers.
+#include <array>
 #include <cmath>
 
 #include "draw.h"
@@ -128,7 +129,42 @@ Expr products(Draw& draw, Builder& builder) {
   return y;
 }
 
-constexpr Spelling kLayers[] = {linear, linear, linear_in_casts, siblings, gated, products};
+// A param of blocks, one or more in a row.
+Expr block_weight(Draw& draw, Builder& builder, int64_t rows) {
+  static constexpr DType kTypes[] = {DType::kQ4_0,   DType::kQ4_1,  DType::kQ5_0,  DType::kQ5_1, DType::kQ8_0,
+                                     DType::kIQ4_NL, DType::kMXFP4, DType::kNVFP4, DType::kQ4_K, DType::kQ6_K};
+  DType dtype = draw.random.pick(kTypes);
+  int64_t width = info(dtype).block * draw.random.pick(std::array{1, 1, 2});
+  std::string name = "q" + std::to_string(draw.graph.nodes().size()) + "." + draw.graph.name();
+  if (draw.is_body) name += std::to_string(draw.random.below(1000000));
+  auto made = draw.graph.add_param(name, dtype, {rows, width});
+  return made.ok() ? builder.wrap(*made) : builder.fail(made.status());
+}
+
+// Weights of blocks: products, rows, and their values; with a bias, an activation, a scale.
+Expr of_blocks(Draw& draw, Builder& builder) {
+  int64_t rows = draw.random.pick(kWidths);
+  Expr w = block_weight(draw, builder, rows);
+  if (!w.valid()) return {};
+  DType dtype = draw.random.chance(70) ? DType::kF32 : draw.float_type();
+  Shape shape{draw.random.chance(40) && !draw.is_body ? draw.dim() : Dim(draw.random.between(1, 5)), w.dim(-1)};
+  if (draw.random.chance(20)) shape.insert(shape.begin(), draw.random.between(1, 2));
+  auto values = [&] { return builder.op(Op::kDequantize, {w}, {{"out_dtype", dtype}}); };
+  Expr y;
+  switch (draw.random.below(6)) {
+    case 0: y = builder.op(Op::kGather, {w, draw.any(builder, DTypeSet{DType::kI64}, 1)}); break;
+    case 1: y = values(); break;
+    case 2: y = matmul(draw.value(builder, dtype, shape), values(), {.b = true}); break;
+    case 3: y = matmul(draw.value(builder, dtype, shape), transpose(values(), {1, 0})); break;
+    default: y = matmul(draw.value(builder, dtype, shape), w, {.b = true});
+  }
+  y = activation(draw, with_bias(draw, builder, y));
+  if (y.valid() && draw.random.chance(20)) y = y * draw.weight(builder, y.dtype(), {y.dim(-1)});
+  if (y.valid() && draw.random.chance(20)) y = y + draw.value(builder, y.dtype(), y.dims());
+  return y;
+}
+
+constexpr Spelling kLayers[] = {linear, linear, linear_in_casts, siblings, gated, products, of_blocks};
 
 }  // namespace
 

@@ -201,6 +201,15 @@ TEST(dim, a_number_divides_sums_of_any_length) {
   EXPECT_EQ(floor_div(sum, 3), exact_div(sum - 7, 3).value() + 2);
 }
 
+// A coefficient beyond 2^62 is exact, too: what is added may be subtracted again.
+TEST(dim, a_coefficient_is_exact_however_large_it_becomes) {
+  Dim large = (int64_t{1} << 61) * Dim::symbol("n"), sum = large + large + large;
+  EXPECT_EQ(sum - large - large, large);
+  EXPECT_EQ(sum + large, large + sum);
+  EXPECT_EQ(*parse_dim(sum.text()), sum);
+  EXPECT_TRUE((sum - sum).is(0));
+}
+
 TEST(dim, numbers_in_a_sum_are_ones_that_read_back) {
   Dim n = Dim::symbol("n");
   for (const Dim& dim : {n + INT64_MIN, n - INT64_MAX, max(n, INT64_MIN), INT64_MIN * n})

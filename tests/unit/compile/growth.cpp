@@ -411,6 +411,25 @@ TEST(growth, long_products_are_matched_in_little_time) {
   EXPECT_LT(products, 0.25);
 }
 
+// Products of one value that differ in how they end, so that none can be merged.
+static double seconds_to_merge(int count) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {4, 8}), w = b.wrap(*b.graph().add_param("w", DType::kF32, {8, 2}));
+  for (int i = 0; i < count; i++)
+    output(b, ("y" + std::to_string(i)).c_str(), b.op(Op::kLinear, {x, w}, {{"hi", 1.0 + i}}));
+  PassContext context;
+  std::clock_t begin = std::clock();
+  EXPECT_TRUE(merge_siblings(std::move(graph), context).ok());
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+TEST(growth, products_that_differ_are_told_apart_in_linear_time) {
+  double few = seconds_to_merge(1500), many = seconds_to_merge(6000);
+  std::printf("merge-siblings: %.1f ms for 1,500 products, %.1f ms for 6,000\n", few * 1e3, many * 1e3);
+  EXPECT_LT(many, 10 * few + 0.05);
+}
+
 // As read from a text: every body declares all symbols of the graph around it.
 static Graph graph_of_branches(int count) {
   std::string text = "graph {\na = input f32[15]\np = input bool[]\n";

@@ -2,8 +2,12 @@
 // The option `precision`: where values are cast, and what keeps its dtype.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
+
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "ops/interpret.h"
 #include "passes/pass.h"
 
 namespace rlx {
@@ -134,6 +138,47 @@ TEST(precision, masks_stay_finite) {
     given.replace(given.find("f16"), 3, "f32");
     EXPECT_NE(converted(given.c_str(), DType::kF16).find(other), std::string::npos) << other;
   }
+}
+
+// As in x / max(norm(x), eps): with an eps of 0 a row of zeros would become NaN. A factor may become 0.
+TEST(precision, an_eps_stays_above_zero) {
+  auto text = [](const std::string& op) {
+    return "graph \"g\" () {\n  x = input f32[2]\n  c = constant f32[] {1e-12}\n  y = " + op + "(x, c)\n  output y\n}";
+  };
+  for (const char* op : {"add", "max"}) {
+    EXPECT_NE(converted(text(op).c_str(), DType::kF16).find("f16[] {5.9604645e-08}"), std::string::npos) << op;
+    EXPECT_EQ(converted(text(op).c_str(), DType::kBF16).find("bf16[] {"), std::string::npos) << op;
+  }
+  EXPECT_EQ(converted(text("mul").c_str(), DType::kF16).find("e-08"), std::string::npos);
+}
+
+// -3.4e38 as a half would be -inf, and a row of nothing else would become NaN. What is also multiplied is no mask.
+TEST(precision, masks_that_are_given_stay_finite) {
+  constexpr char kText[] = R"(graph "g" () {
+  x = input f32[2,4]
+  mask = input f32[2]
+  wide = broadcast_to(mask) shape=[4,2] -> f32[4,2]
+  turned = transpose(wide) perm=[1,0] -> f32[2,4]
+  product = mul(x, x) -> f32[2,4]
+  sum = add(product, turned) -> f32[2,4]
+  output y = sum
+})";
+  auto graph = parse(kText);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  PassContext context;
+  context.precision = DType::kF16;
+  auto made = assign_precision(*graph, context);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  Tensor x = *Tensor::create(DType::kF32, std::array<int64_t, 2>{2, 4}),
+         mask = *Tensor::create(DType::kF32, std::array<int64_t, 1>{2});
+  std::fill_n(x.as<float>(), 8, 1.0f);
+  mask.as<float>()[0] = -3.4028235e38f, mask.as<float>()[1] = -INFINITY;
+  auto results = interpret(*made, std::array{x, mask}, {});
+  ASSERT_TRUE(results.ok()) << results.status().message();
+  EXPECT_EQ((*results)[0].as<float>()[0], -65504);
+  EXPECT_EQ((*results)[0].as<float>()[4], -INFINITY);
+  std::string text = converted(kText, DType::kF16);
+  EXPECT_EQ(text.find("clamp(x"), std::string::npos) << text;
 }
 
 }  // namespace rlx
