@@ -42,6 +42,7 @@ std::string lines(const auto& names) {
 struct BodyGraph {
   Graph graph;
   std::vector<Value> outputs;                     // not added yet
+  std::vector<int> bits;                          // of each output, where its numbers are narrower than its dtype
   std::vector<OnnxValue*> captures;               // the values that the last inputs stand for, in order
   Result<std::shared_ptr<const Graph>> finish();  // with these outputs
 };
