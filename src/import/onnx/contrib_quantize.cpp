@@ -82,9 +82,13 @@ Expr product(Expr a, Expr a_zero, Expr b, Expr b_zero, Expr scale) {
   return cast(matmul(centred(a, a_zero), centred(b, b_zero)), DType::kF32) * scale;
 }
 
+// The result has the dtype of the scales, which may be halves; it is computed in f32.
 void build_integer_to_float(Call& call) {
-  Expr y = product(call.in(0), call.in(4), call.in(1), call.in(5), per_tensor(call.in(2)) * per_tensor(call.in(3)));
-  call.out(0, call.has(6) ? y + call.in(6) : y);
+  Expr scale = per_tensor(call.in(2)), b_scale = per_tensor(call.in(3));
+  Expr wide = cast(scale, DType::kF32) * cast(b_scale, DType::kF32);
+  Expr y = product(call.in(0), call.in(4), call.in(1), call.in(5), wide);
+  if (call.has(6)) y = y + cast(call.in(6), DType::kF32);
+  if (y.valid()) call.out(0, cast(y, scale.dtype()));
 }
 
 void build_dynamic_matmul(Call& call) {

@@ -178,6 +178,19 @@ TEST(onnx_contrib, integers_are_multiplied_and_summed_wider) {
   EXPECT_EQ(Opened(sum.output("y")).run({x}), "i32[] 227");
 }
 
+// The sums, 2048 and more, are exact in f32 only.
+TEST(onnx_contrib, scales_of_integers_may_be_halves) {
+  Maker maker;
+  maker.input("x", 7, {"n", "2"}).i64("w", {2, 1}, {64, 1}).f32("scale", {}, {1}).f32("bias", {1}, {-2048});
+  for (const char* name : {"x", "w"})
+    maker.node("Cast", {name}, {std::string("i.") + name}, {Maker::attr("to", 3)});
+  for (const char* name : {"scale", "bias"})
+    maker.node("Cast", {name}, {std::string("h.") + name}, {Maker::attr("to", 10)});
+  maker.node("MatMulIntegerToFloat", {"i.x", "i.w", "h.scale", "h.scale", "", "", "h.bias"}, {"y"}, {}, kMicrosoft);
+  Tensor x = *list({32, 1, 32, 3}).reshaped(std::array<int64_t, 2>{2, 2});
+  EXPECT_EQ(Opened(maker.output("y")).run({x}), "f16[2,1] 1 3");
+}
+
 TEST(onnx_contrib, sums_of_unsigned_integers_are_unsigned) {
   Maker product, sum;
   sum.input("x", 2, {"2"}).node("ReduceSumInteger", {"x"}, {"y"}, {}, kMicrosoft).output("y");
