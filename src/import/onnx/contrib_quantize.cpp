@@ -184,7 +184,8 @@ void build_gather_blocks(Call& call) {
   Expr table = call.in(0), index = call.in(1), scale = call.in(2), zero = call.in(3);
   if (!table.valid() || !index.valid() || !scale.valid()) return;
   int64_t axis = call.axis(call.i64("gather_axis", 0), table.rank()),
-          blocked = call.axis(call.i64("quantize_axis", 1), table.rank()), last = static_cast<int64_t>(table.rank()) - 1;
+          blocked = call.axis(call.i64("quantize_axis", 1), table.rank()),
+          last = static_cast<int64_t>(table.rank()) - 1;
   PackedTable packed{table.dtype() == DType::kU8 && call.bits(0) == 0 ? bits : 0};
   if (blocked == axis || (packed.bits != 0 && blocked != last))
     return call.fail(Code::kUnsupported, "blocks along the axis that is gathered, or along another than that of bytes");

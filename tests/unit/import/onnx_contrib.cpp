@@ -181,10 +181,15 @@ TEST(onnx_contrib, integers_are_multiplied_and_summed_wider) {
 // Columns of a table of 4 bits, whose two blocks of rows have the scales 1 and 10.
 TEST(onnx_contrib, columns_of_a_table_in_blocks) {
   Maker maker;
-  maker.input("x", 7, {"32", "2"}).i64("at", {}, {1}).i64("first", {1}, {0}).i64("rows", {1}, {17}).i64("step", {1}, {8});
+  maker.input("x", 7, {"32", "2"})
+      .i64("at", {}, {1})
+      .i64("first", {1}, {0})
+      .i64("rows", {1}, {17})
+      .i64("step", {1}, {8});
   maker.node("Cast", {"x"}, {"few"}, {Maker::attr("to", 22)}).f32("scale", {2, 2}, {1, 1, 10, 10});
   maker.node("GatherBlockQuantized", {"few", "at", "scale"}, {"column"},
-             {Maker::attr("block_size", 16), Maker::attr("gather_axis", 1), Maker::attr("quantize_axis", 0)}, kMicrosoft);
+             {Maker::attr("block_size", 16), Maker::attr("gather_axis", 1), Maker::attr("quantize_axis", 0)},
+             kMicrosoft);
   maker.node("Slice", {"column", "first", "rows", "first", "step"}, {"y"});
   Tensor x = *Tensor::create(DType::kI64, std::array<int64_t, 2>{32, 2});
   for (int64_t i = 0; i < 64; i++) x.as<int64_t>()[i] = i % 2 == 0 ? 7 : i / 16 - 1;
@@ -195,8 +200,7 @@ TEST(onnx_contrib, columns_of_a_table_in_blocks) {
 TEST(onnx_contrib, scales_of_integers_may_be_halves) {
   Maker maker;
   maker.input("x", 7, {"n", "2"}).i64("w", {2, 1}, {64, 1}).f32("scale", {}, {1}).f32("bias", {1}, {-2048});
-  for (const char* name : {"x", "w"})
-    maker.node("Cast", {name}, {std::string("i.") + name}, {Maker::attr("to", 3)});
+  for (const char* name : {"x", "w"}) maker.node("Cast", {name}, {std::string("i.") + name}, {Maker::attr("to", 3)});
   for (const char* name : {"scale", "bias"})
     maker.node("Cast", {name}, {std::string("h.") + name}, {Maker::attr("to", 10)});
   maker.node("MatMulIntegerToFloat", {"i.x", "i.w", "h.scale", "h.scale", "", "", "h.bias"}, {"y"}, {}, kMicrosoft);
