@@ -55,6 +55,7 @@ class Importer {
 
   // For `Call`.
   Status resolve(OnnxValue& value);  // reads an initializer
+  Result<OnnxValue*> find(std::string_view name);
   Expr expr(OnnxValue& value, Builder& builder);
   Result<Tensor> read(const TensorProto& proto);  // of an attribute
   Result<Tensor> read(const SparseTensorProto& proto);
@@ -97,7 +98,6 @@ class Importer {
   Status add_initializers(const GraphProto& graph);
   Status add_outputs(const GraphProto& graph);
   Status define(std::string_view name, OnnxValue value);
-  Result<OnnxValue*> find(std::string_view name);
   bool may_be_param(const OnnxValue& value, const Tensor& tensor) const;  // becomes a param if the graph reads it
   Result<Value> add_param(const OnnxValue& value);
   Status add_params();
