@@ -183,6 +183,8 @@ void build_gather_blocks(Call& call) {
   int64_t bits = packed_bits(call, "bits", 4), block = call.i64("block_size", 128);
   Expr table = call.in(0), index = call.in(1), scale = call.in(2), zero = call.in(3);
   if (!table.valid() || !index.valid() || !scale.valid()) return;
+  if (scale.rank() != table.rank() || (zero && zero.valid() && zero.rank() != table.rank()))
+    return call.fail(Code::kShape, "the table, its scales and its zero points must have one rank");
   int64_t axis = call.axis(call.i64("gather_axis", 0), table.rank()),
           blocked = call.axis(call.i64("quantize_axis", 1), table.rank()),
           last = static_cast<int64_t>(table.rank()) - 1;

@@ -196,6 +196,17 @@ TEST(onnx_contrib, columns_of_a_table_in_blocks) {
   EXPECT_EQ(Opened(maker.output("y")).run({x}), "f32[3] -1 0 10");
 }
 
+TEST(onnx_contrib, a_table_and_its_scales_have_one_rank) {
+  for (const std::vector<int64_t>& dims : {std::vector<int64_t>{}, {1}, {1, 1, 1}}) {
+    Maker maker;
+    maker.input("table", 2, {"4", "8"}).input("i", 7, {"2"}).f32("scale", dims, {1});
+    maker.node("GatherBlockQuantized", {"table", "i", "scale"}, {"y"}, {Maker::attr("block_size", 16)}, kMicrosoft);
+    Status status = maker.output("y").import().status();
+    EXPECT_EQ(status.code(), Code::kShape);
+    EXPECT_NE(status.message().find("must have one rank"), std::string::npos) << status.message();
+  }
+}
+
 // The sums, 2048 and more, are exact in f32 only.
 TEST(onnx_contrib, scales_of_integers_may_be_halves) {
   Maker maker;
