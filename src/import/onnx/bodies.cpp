@@ -48,6 +48,7 @@ Status Importer::fill_body(const GraphProto& graph, std::span<const ValueType> i
           .with(kFollowsRefused, output.name)
           .with(kUnrolledOnly, refusals_.unrolls ? "1" : "");
     body.outputs.push_back(expr(*value, builder).value());
+    body.bits.push_back(value->bits);
     RLX_TRY(Status(builder.status()));
   }
   return {};
@@ -55,7 +56,7 @@ Status Importer::fill_body(const GraphProto& graph, std::span<const ValueType> i
 
 Result<BodyGraph> Importer::body_graph(const GraphProto& graph, std::span<const ValueType> inputs,
                                        std::span<OnnxValue* const> captures) {
-  BodyGraph body{Graph(std::string(graph.name)), {}, {captures.begin(), captures.end()}};
+  BodyGraph body{Graph(std::string(graph.name)), {}, {}, {captures.begin(), captures.end()}};
   for (const auto& [name, range] : out_.graph.symbols()) RLX_TRY(body.graph.declare_symbol(name, range));
   std::swap(out_.graph, body.graph);
   levels_.push_back({&body.graph, {}, {}, {}});

@@ -252,9 +252,10 @@ Axes Call::axes(const std::vector<int64_t>& axes, size_t rank) {
 void Call::out(size_t i, Expr expr) {
   if (!wants(i) || !expr.valid()) return;
   out_[i].value = expr.value();
-  for (const OnnxValue* in : in_)  // nodes that move elements keep their width
-    if (in && in->value == out_[i].value) out_[i].bits = in->bits;
   out_[i].type = expr.type();
+  out_[i].bits = 0;
+  for (const OnnxValue* in : in_)  // ONNX has numbers of few bits only where a node moves them
+    if (in && in->bits != 0 && in->type.dtype == out_[i].type.dtype) out_[i].bits = in->bits;
 }
 
 void Call::out(size_t i, Tensor tensor) {

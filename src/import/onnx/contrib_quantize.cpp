@@ -82,9 +82,13 @@ Expr product(Expr a, Expr a_zero, Expr b, Expr b_zero, Expr scale) {
   return cast(matmul(centred(a, a_zero), centred(b, b_zero)), DType::kF32) * scale;
 }
 
+// The result has the dtype of the scales, which may be halves; it is computed in f32.
 void build_integer_to_float(Call& call) {
-  Expr y = product(call.in(0), call.in(4), call.in(1), call.in(5), per_tensor(call.in(2)) * per_tensor(call.in(3)));
-  call.out(0, call.has(6) ? y + call.in(6) : y);
+  Expr scale = per_tensor(call.in(2)), b_scale = per_tensor(call.in(3));
+  Expr wide = cast(scale, DType::kF32) * cast(b_scale, DType::kF32);
+  Expr y = product(call.in(0), call.in(4), call.in(1), call.in(5), wide);
+  if (call.has(6)) y = y + cast(call.in(6), DType::kF32);
+  if (y.valid()) call.out(0, cast(y, scale.dtype()));
 }
 
 void build_dynamic_matmul(Call& call) {
@@ -166,28 +170,45 @@ struct PackedTable {
   double zero() const { return bits == 0 ? 0 : static_cast<double>(int64_t{1} << (bits - 1)); }
 };
 
+// x with one axis at the place of another.
+Expr with_axis_at(Expr x, int64_t from, int64_t to) {
+  if (!x.valid() || from == to) return x;
+  Axes perm = trailing_axes(0, x.rank());
+  perm.erase(perm.begin() + from);
+  perm.insert(perm.begin() + to, from);
+  return transpose(x, perm);
+}
+
 void build_gather_blocks(Call& call) {
-  int64_t bits = packed_bits(call, "bits", 4), block = call.i64("block_size", 128), axis = call.i64("gather_axis", 0);
+  int64_t bits = packed_bits(call, "bits", 4), block = call.i64("block_size", 128);
   Expr table = call.in(0), index = call.in(1), scale = call.in(2), zero = call.in(3);
   if (!table.valid() || !index.valid() || !scale.valid()) return;
-  auto rank = static_cast<int64_t>(table.rank());
-  if (call.axis(axis, table.rank()) != 0 || call.axis(call.i64("quantize_axis", 1), table.rank()) != rank - 1)
-    return call.fail(Code::kUnsupported, "a table that is not gathered by its rows, in blocks along its last axis");
+  if (scale.rank() != table.rank() || (zero && zero.valid() && zero.rank() != table.rank()))
+    return call.fail(Code::kShape, "the table, its scales and its zero points must have one rank");
+  int64_t axis = call.axis(call.i64("gather_axis", 0), table.rank()),
+          blocked = call.axis(call.i64("quantize_axis", 1), table.rank()),
+          last = static_cast<int64_t>(table.rank()) - 1;
   PackedTable packed{table.dtype() == DType::kU8 && call.bits(0) == 0 ? bits : 0};
-  Dim blocks = scale.dim(-1), width = packed.width(table.dim(-1));
-  Expr rows = gather(table, index, 0), scales = gather(scale, index, 0);
+  if (blocked == axis || (packed.bits != 0 && blocked != last))
+    return call.fail(Code::kUnsupported, "blocks along the axis that is gathered, or along another than that of bytes");
+  // What is gathered has the blocks along its last axis until the end.
+  int64_t place = blocked < axis ? blocked : blocked + static_cast<int64_t>(index.rank()) - 1;
+  last += static_cast<int64_t>(index.rank()) - 1;
+  auto gathered = [&](Expr x) { return with_axis_at(gather(x, index, axis), place, last); };
+  Dim blocks = scale.dim(blocked), width = packed.width(table.dim(blocked));
+  Expr rows = gathered(table), scales = gathered(scale);
   rows = cast(packed.unpacked(call, rows, width), scale.dtype());
   if (!rows.valid() || block < 1 || !(blocks == floor_div(width + Dim(block - 1), Dim(block))))
-    return call.fail_of_sizes("a last axis that is not as many blocks as there are scales");
+    return call.fail_of_sizes("an axis that is not as many blocks as there are scales");
   std::vector<Dim> flat = rows.dims(), whole = flat, split = flat;
   whole.back() = blocks * Dim(block), split.back() = blocks, split.push_back(block);
   std::vector<Dim> none(flat.size(), 0), behind = none;
   behind.back() = whole.back() - width;  // the last block may be short
   if (!behind.back().is(0)) rows = call.op("pad", {rows}, {{"lo", none}, {"hi", behind}});
   Expr zeros = scalar_like(rows, packed.zero());
-  if (zero) zeros = unsqueeze(cast(packed.unpacked(call, gather(zero, index, 0), blocks), scale.dtype()), -1);
+  if (zero) zeros = unsqueeze(cast(packed.unpacked(call, gathered(zero), blocks), scale.dtype()), -1);
   Expr y = reshape((reshape(rows, split) - zeros) * unsqueeze(scales, -1), whole);
-  call.out(0, slice(y, -1, 0, width));
+  call.out(0, with_axis_at(slice(y, -1, 0, width), last, place));
 }
 
 constexpr NodeKind kKinds[] = {

@@ -51,18 +51,35 @@ Status check_rows(const BodyGraph& body, size_t first, const Graph& around) {
 
 namespace {
 
+constexpr int32_t kStringElements = 8;  // an ElementType
+
+// Elements of a type that we lack are an error only where a node reads them, as those of an initializer are.
+void give_unread(Call& call, TensorProto proto) {
+  proto.name = call.node().output[0];
+  GraphProto holder;
+  holder.initializer.push_back(std::move(proto));
+  call.out(0, OnnxValue{.initializer = call.importer().keep(std::move(holder)).initializer.data()});
+}
+
 void build_constant(Call& call) {
   auto give = [&](const auto& proto) {
     auto tensor = call.importer().read(proto);
     tensor.ok() ? call.out(0, *tensor) : call.fail(tensor.status());
   };
-  if (const TensorProto* proto = call.tensor("value")) return give(*proto);
-  if (const SparseTensorProto* proto = call.sparse_tensor("sparse_value")) return give(*proto);
+  if (const TensorProto* proto = call.tensor("value")) {
+    if (dtype_of(proto->data_type).status().code() == Code::kUnsupported) return give_unread(call, *proto);
+    return give(*proto), call.set_bits(0, bits_of(proto->data_type));
+  }
+  if (const SparseTensorProto* proto = call.sparse_tensor("sparse_value"))
+    return give(*proto), call.set_bits(0, bits_of(proto->values.data_type));
   if (call.has_attr("value_int"))
     return call.out(0, literal<int64_t>(call, DType::kI64, {call.i64("value_int", 0)}, 0));
   if (call.has_attr("value_ints")) return call.out(0, literal(call, DType::kI64, call.i64s("value_ints"), 1));
   bool is_scalar = call.has_attr("value_float");
-  if (!is_scalar && !call.has_attr("value_floats")) return call.fail(Code::kUnsupported, "a constant of strings");
+  if (!is_scalar && !call.has_attr("value_floats")) {
+    for (const char* strings : {"value_string", "value_strings"}) call.ignore(strings);
+    return give_unread(call, {.data_type = kStringElements});
+  }
   std::vector<double> wide = is_scalar ? std::vector<double>{call.f64("value_float", 0)} : call.f64s("value_floats");
   call.out(0, literal(call, DType::kF32, std::vector<float>(wide.begin(), wide.end()), is_scalar ? 0 : 1));
 }
@@ -94,7 +111,10 @@ Status build_branches(Call& call, const GraphProto& yes, const GraphProto& no) {
   auto body_then = RLX_TRY(then.finish()), body_else = RLX_TRY(otherwise.finish());
   Outputs results = call.ops("if", in, {{"then", std::move(body_then)}, {"else", std::move(body_else)}});
   if (has_unequal_ranks && !call.builder().status().ok()) return call.builder().take_status().with(kUnequalRanks, "1");
-  for (size_t i = 0; i < std::min(results.size(), call.outputs()); i++) call.out(i, results[i]);
+  for (size_t i = 0; i < std::min(results.size(), call.outputs()); i++) {
+    call.out(i, results[i]);
+    call.set_bits(i, then.bits[i]);
+  }
   return {};
 }
 

@@ -123,8 +123,8 @@ void build_bit_shift(Call& call) {
   call.out(0, binary(direction == "LEFT" ? Op::kShl : Op::kShr, call.in(0), call.in(1)));
 }
 
-// Casts x to `to`, or, with `bits`, to numbers of that few bits: of the integer only the low bits stay, and the highest
-// of them is the sign.
+// Casts x to `to`, or, with `bits`, to numbers of that few bits: x is rounded to an integer (of two as near to the even
+// one), of which only the low bits stay; the highest of them is the sign.
 void put_cast(Call& call, Expr x, DType to, int bits, bool saturate) {
   if (!x.valid()) return;
   if (is_e2m1(to, bits)) {
@@ -135,7 +135,7 @@ void put_cast(Call& call, Expr x, DType to, int bits, bool saturate) {
     if (x.dtype() != to) x = call.op("cast", {x}, {{"to", to}, {"saturate", int64_t{saturate}}});
   } else {
     Expr unused = call.builder().scalar(DType::kI8, 8 - bits);
-    x = binary(Op::kShl, cast(is_float(x.dtype()) ? cast(x, DType::kI32) : x, DType::kI8), unused);
+    x = binary(Op::kShl, cast(is_float(x.dtype()) ? cast(call.op("round", {x}), DType::kI32) : x, DType::kI8), unused);
     x = to == DType::kI8 ? binary(Op::kShr, x, unused)
                          : binary(Op::kShr, cast(x, to), call.builder().scalar(to, 8 - bits));
   }

@@ -41,7 +41,7 @@ Importer::Computed Importer::compute(const NodeKind& kind, const NodeProto& node
     if (!may_fold(aside, step)) return std::nullopt;
   for (size_t i = 0; i < call.results().size(); i++) {
     const OnnxValue& result = call.results()[i];
-    if (!present(result.value)) return std::nullopt;
+    if (!present(result.value) || result.bits != 0) return std::nullopt;
     if (!aside.add_output("y" + std::to_string(i), result.value).ok()) return std::nullopt;
   }
   auto tensors = interpret(aside, {});

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of a model: their nodes replace the node that calls them, in a scope of their own.
+#include <algorithm>
+
 #include "import/onnx/importer.h"
 
 namespace rlx::onnx {
@@ -41,7 +43,9 @@ Status Importer::count_expanded(size_t nodes) {
 
 Status Importer::expand(const FunctionProto& function, const NodeProto& node, const std::vector<OnnxValue*>& in) {
   RLX_TRY(count_expanded(function.node.size()));
-  if (functions_.size() >= kMaxNested) return Status(Code::kData, "functions that call one another recursively");
+  bool recurs = std::ranges::find(functions_, &function) != functions_.end();
+  if (recurs || functions_.size() >= kMaxNested)
+    return Status(Code::kData, "functions that call one another recursively");
   if (in.size() > function.input.size() || node.output.size() > function.output.size())
     return Status(Code::kData, "the call has more inputs or outputs than the function");
   GraphProto& body = made_graphs_.emplace_back();  // initializers of its sub-graphs are read when they are asked for

@@ -9,6 +9,9 @@ namespace rlx::onnx {
 // [B, S, N * D] as [B, N, S, D]; any other rank stays.
 inline Expr split_heads(Expr x, int64_t heads) {
   if (!x.valid() || x.rank() != 3) return x;
+  const Dim& width = x.dim(2);
+  if (width.is_literal() && width.literal() % heads != 0)
+    return x.builder().fail(Status(Code::kShape, format("a width of {} is not one of {} heads", width, heads)));
   return transpose(reshape(x, {x.dim(0), x.dim(1), Dim(heads), Dim(-1)}), {0, 2, 1, 3});
 }
 

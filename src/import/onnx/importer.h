@@ -42,6 +42,7 @@ std::string lines(const auto& names) {
 struct BodyGraph {
   Graph graph;
   std::vector<Value> outputs;                     // not added yet
+  std::vector<int> bits;                          // of each output, where its numbers are narrower than its dtype
   std::vector<OnnxValue*> captures;               // the values that the last inputs stand for, in order
   Result<std::shared_ptr<const Graph>> finish();  // with these outputs
 };
@@ -54,6 +55,7 @@ class Importer {
 
   // For `Call`.
   Status resolve(OnnxValue& value);  // reads an initializer
+  Result<OnnxValue*> find(std::string_view name);
   Expr expr(OnnxValue& value, Builder& builder);
   Result<Tensor> read(const TensorProto& proto);  // of an attribute
   Result<Tensor> read(const SparseTensorProto& proto);
@@ -96,7 +98,6 @@ class Importer {
   Status add_initializers(const GraphProto& graph);
   Status add_outputs(const GraphProto& graph);
   Status define(std::string_view name, OnnxValue value);
-  Result<OnnxValue*> find(std::string_view name);
   bool may_be_param(const OnnxValue& value, const Tensor& tensor) const;  // becomes a param if the graph reads it
   Result<Value> add_param(const OnnxValue& value);
   Status add_params();

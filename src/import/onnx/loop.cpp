@@ -149,7 +149,8 @@ Status build_loop_op(Call& call, const GraphProto& proto) {
 }
 
 // ---- loops with sequences ----
-// A sequence to which every trip appends one value becomes the rows that the trips stack.
+// A sequence to which every trip appends one value becomes the rows that the trips stack. Where every trip puts it in
+// front, the rows are in reverse order.
 
 // Whether a node other than `besides` reads the value, at any level.
 bool reads(const GraphProto& graph, std::string_view name, const NodeProto* besides) {
@@ -166,11 +167,39 @@ bool reads(const GraphProto& graph, std::string_view name, const NodeProto* besi
   return std::ranges::any_of(graph.node, has);
 }
 
-// The node that appends a value to the sequence `before`, if that is all that happens to it.
-const NodeProto* appending_node(const GraphProto& body, std::string_view before, std::string_view after) {
+std::optional<int64_t> number_of(const Result<Tensor>& tensor) {
+  bool is_number = tensor.ok() && tensor->count() == 1 && is_integer(tensor->dtype());
+  return is_number ? std::optional(element_as_i64(*tensor, 0)) : std::nullopt;
+}
+
+// The number that a name in the body stands for, if it is a literal there or around it.
+std::optional<int64_t> number_in(Call& call, const GraphProto& body, std::string_view name) {
+  for (const TensorProto& initializer : body.initializer)
+    if (initializer.name == name) return number_of(call.importer().read(initializer));
   for (const NodeProto& node : body.node) {
-    bool appends = node.op_type == "SequenceInsert" && node.input.size() >= 2 && node.input[0] == before &&
-                   (node.input.size() == 2 || node.input[2].empty()) && node.output[0] == after;
+    if (std::ranges::find(node.output, name) == node.output.end()) continue;
+    if (node.op_type != "Constant" || node.attribute.size() != 1) return std::nullopt;
+    const AttributeProto& value = node.attribute[0];
+    if (value.name == "value_int") return value.i;
+    return value.tensors.empty() ? std::nullopt : number_of(call.importer().read(value.tensors[0]));
+  }
+  if (std::ranges::find(body.input, name, &ValueInfoProto::name) != body.input.end()) return std::nullopt;
+  auto around = call.importer().find(name);
+  return around.ok() && (*around)->tensor ? number_of((*around)->tensor) : std::nullopt;
+}
+
+// Whether a node puts a value at an end of the sequence, and at which.
+enum class End { kNone, kFront, kBack };
+End inserts_at(Call& call, const GraphProto& body, const NodeProto& node) {
+  if (node.op_type != "SequenceInsert" || node.input.size() < 2) return End::kNone;
+  if (node.input.size() == 2 || node.input[2].empty()) return End::kBack;
+  return number_in(call, body, node.input[2]) == 0 ? End::kFront : End::kNone;
+}
+
+// The node that inserts a value at an end of the sequence `before`, if that is all that happens to it.
+const NodeProto* inserting_node(Call& call, const GraphProto& body, std::string_view before, std::string_view after) {
+  for (const NodeProto& node : body.node) {
+    bool appends = inserts_at(call, body, node) != End::kNone && node.input[0] == before && node.output[0] == after;
     auto outputs = std::ranges::count_if(body.output, [&](const auto& it) { return it.name == after; });
     if (appends && outputs == 1 && !reads(body, before, &node) && !reads(body, after, nullptr)) return &node;
   }
@@ -182,6 +211,7 @@ struct StackedLoop {
   NodeProto node;
   std::vector<size_t> inputs;         // of the original node, without the sequences
   std::vector<size_t> kept, stacked;  // outputs of the original node: tensors, and sequences
+  std::vector<End> ends = {};         // of each sequence: where a trip puts its row
 };
 
 // nullopt if a trip does anything to a sequence but append.
@@ -199,8 +229,9 @@ std::optional<StackedLoop> stacked_loop(Call& call, const GraphProto& proto) {
       loop.inputs.push_back(2 + i), loop.kept.push_back(i);
       continue;
     }
-    const NodeProto* node = appending_node(proto, proto.input[2 + i].name, proto.output[1 + i].name);
+    const NodeProto* node = inserting_node(call, proto, proto.input[2 + i].name, proto.output[1 + i].name);
     if (!node || start->absent) return std::nullopt;
+    loop.ends.push_back(inserts_at(call, proto, *node));
     appending.push_back(node), loop.stacked.push_back(i);
     rows.push_back({node->input[1], {}});
   }
@@ -236,12 +267,16 @@ Status build_stacked(Call& call, StackedLoop loop) {
   for (size_t i = 0; i < loop.stacked.size(); i++) {
     OnnxValue sequence{.is_sequence = true, .is_stacked = true};
     OnnxValue& rows = sequence.items.emplace_back(results[loop.kept.size() + i]);
-    if (Expr before = rows_of(call, *call.value(2 + loop.stacked[i]))) {
-      Expr both[] = {before, call.importer().expr(rows, call.builder())};
-      Expr joined = concat(both, 0);
-      RLX_TRY(call.status());
-      rows.type = joined.type(), rows.value = joined.value();
+    bool is_front = loop.ends[i] == End::kFront;
+    Expr before = rows_of(call, *call.value(2 + loop.stacked[i])), joined;
+    if (before || is_front) joined = call.importer().expr(rows, call.builder());
+    if (is_front) joined = call.op("flip", {joined}, {{"axes", Axes{0}}});
+    if (before) {
+      Expr both[] = {is_front ? joined : before, is_front ? before : joined};
+      joined = concat(both, 0);
     }
+    RLX_TRY(call.status());
+    if (joined) rows.type = joined.type(), rows.value = joined.value();
     call.out(loop.stacked[i], sequence);
   }
   return {};

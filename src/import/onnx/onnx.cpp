@@ -383,7 +383,8 @@ Status Importer::build(const NodeKind& kind, const NodeProto& node, const std::v
   Builder builder(out_.graph);
   if (stretches()) stretch_operands(builder);
   Call call(*this, builder, kind, node, opset_of(node.domain), in);
-  if (kind.fold && node.output.size() == 1) {
+  bool may_fold = std::ranges::none_of(in, [](const OnnxValue* value) { return value && value->bits != 0; });
+  if (may_fold && kind.fold && node.output.size() == 1) {
     auto sizes = kind.fold(call);
     if (sizes && sizes->items.size() <= kMaxSizes && std::ranges::none_of(sizes->items, may_have_saturated)) {
       RLX_TRY(call.status());
@@ -393,8 +394,8 @@ Status Importer::build(const NodeKind& kind, const NodeProto& node, const std::v
       return define(node.output[0], std::move(result));
     }
   }
-  if (!kind.control && fold_literals(kind, node, in)) return {};
-  if (kind.moves && fold_moves(kind, node, in)) return {};
+  if (may_fold && !kind.control && fold_literals(kind, node, in)) return {};
+  if (may_fold && kind.moves && fold_moves(kind, node, in)) return {};
   size_t before = out_.graph.nodes().size();
   kind.build(call);
   RLX_TRY(call.status());
@@ -408,7 +409,8 @@ Status Importer::store(const NodeProto& node, std::vector<OnnxValue> results) {
   for (size_t i = 0; i < results.size(); i++) {
     if (node.output[i].empty()) continue;
     const OnnxValue& result = results[i];
-    if (result.value == kInvalid && !result.tensor && !result.sizes && !result.refused && !result.is_sequence)
+    bool is_given = result.value != kInvalid || result.tensor || result.sizes || result.initializer;
+    if (!is_given && !result.refused && !result.is_sequence)
       return Status(Code::kUnsupported, format("its output {}", i));
     RLX_TRY(check_parts(result.type.dims));
     RLX_TRY(define(node.output[i], std::move(results[i])));

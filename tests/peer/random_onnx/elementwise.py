@@ -2,7 +2,7 @@
 """Nodes that work element by element, and reductions, searches and sorts along axes."""
 import numpy as np
 
-from .graph import DTYPES, FLOATS, ONNX_TYPES
+from .graph import DTYPES, FEW_BITS, FLOATS, ONNX_TYPES
 from .maker import INTS, Skip
 
 SAFE = {"Abs": None, "Neg": None, "Relu": None, "Floor": None, "Ceil": None, "Round": None, "Sign": 1, "Erf": 1, "Sin": 1, "Cos": 1,
@@ -162,7 +162,7 @@ def to_int(m, x, dtype):
 
 
 def cast(m):
-    x = m.pick(set(DTYPES) - {"bf16"})
+    x = m.pick(set(DTYPES) - {"bf16", *FEW_BITS})
     to = m.one(["f32", "f32", "f64", "f16", "i8", "i32", "i64", "u8", "bool", "bf16", "u16", "u32", "u64", "i16"])
     if to in FLOATS:
         m.need(to != "bf16" or m.opset >= 13)

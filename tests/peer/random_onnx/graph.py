@@ -11,14 +11,15 @@ DTYPES = {
     "f32": np.dtype("float32"), "f64": np.dtype("float64"), "f16": np.dtype("float16"), "bf16": np.dtype(ml_dtypes.bfloat16),
     "i8": np.dtype("int8"), "i16": np.dtype("int16"), "i32": np.dtype("int32"), "i64": np.dtype("int64"),
     "u8": np.dtype("uint8"), "u16": np.dtype("uint16"), "u32": np.dtype("uint32"), "u64": np.dtype("uint64"),
-    "bool": np.dtype("bool"),
+    "bool": np.dtype("bool"), "u4": np.dtype(ml_dtypes.uint4), "i4": np.dtype(ml_dtypes.int4),
 }
 ONNX_TYPES = {
     "f32": 1, "u8": 2, "i8": 3, "u16": 4, "i16": 5, "i32": 6, "i64": 7, "bool": 9, "f16": 10, "f64": 11, "u32": 12, "u64": 13,
-    "bf16": 16,
+    "bf16": 16, "u4": 21, "i4": 22,
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 FLOATS = ("f32", "f64", "f16", "bf16")
+FEW_BITS = ("u4", "i4")  # what only some nodes take, and no input or output is
 
 
 @dataclasses.dataclass

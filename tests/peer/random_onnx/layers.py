@@ -2,6 +2,7 @@
 """Products, convolutions, pools, norms, recurrent steps, quantised nodes."""
 import numpy as np
 
+from .graph import FEW_BITS, ONNX_TYPES
 from .maker import Skip
 from .shapes import passed, plus, times
 
@@ -320,13 +321,20 @@ def quantise(m):
         m.node("DequantizeLinear", [y, scale, zero], [("f32", x.dims, {"mag": x.mag})])
         return
     dtype = m.one(["u8", "i8"])
+    few = m.opset >= 21 and m.chance(0.4)
+    if few:
+        dtype = m.one(FEW_BITS)
     per_axis = m.opset >= 13 and x.rank >= 2 and m.is_lit(x.dims[1]) and m.chance(0.4)
     shape = (x.dims[1][0],) if per_axis else ()
     scale = m.const(m.rng.choice([0.25, 0.5, 0.1, 1.0], shape), "f32")
-    zero = m.const(m.rng.integers(0, 10, shape), dtype) if m.chance(0.7) or dtype == "i8" else None
+    zero = m.const(m.rng.integers(0, 8 if few else 10, shape), dtype) if m.chance(0.7) or dtype == "i8" else None
     attrs = {"axis": 1} if per_axis else {}
-    y = m.node("QuantizeLinear", [x, scale, zero], [(dtype, x.dims)], **attrs)
-    if m.chance(0.8):
+    if few and zero is not None and m.chance(0.3):
+        turned = m.node("Reshape", [zero, m.const(np.array([1, -1]))], [(dtype, [m.lit(1), m.lit(zero.fixed.size)])], seen=False)
+        zero = m.node("Reshape", [turned, m.const(np.array(shape, np.int64))], [(dtype, [m.lit(n) for n in shape])], seen=False)
+    to = {"output_dtype": ONNX_TYPES[dtype]} if few and zero is None else {}
+    y = m.node("QuantizeLinear", [x, scale, zero], [(dtype, x.dims)], seen=not few, **attrs, **to)
+    if few or m.chance(0.8):
         m.node("DequantizeLinear", [y, scale, zero], [("f32", x.dims, {"mag": 256.0})], **attrs)
 
 

@@ -178,6 +178,47 @@ TEST(onnx_contrib, integers_are_multiplied_and_summed_wider) {
   EXPECT_EQ(Opened(sum.output("y")).run({x}), "i32[] 227");
 }
 
+// Columns of a table of 4 bits, whose two blocks of rows have the scales 1 and 10.
+TEST(onnx_contrib, columns_of_a_table_in_blocks) {
+  Maker maker;
+  maker.input("x", 7, {"32", "2"})
+      .i64("at", {}, {1})
+      .i64("first", {1}, {0})
+      .i64("rows", {1}, {17})
+      .i64("step", {1}, {8});
+  maker.node("Cast", {"x"}, {"few"}, {Maker::attr("to", 22)}).f32("scale", {2, 2}, {1, 1, 10, 10});
+  maker.node("GatherBlockQuantized", {"few", "at", "scale"}, {"column"},
+             {Maker::attr("block_size", 16), Maker::attr("gather_axis", 1), Maker::attr("quantize_axis", 0)},
+             kMicrosoft);
+  maker.node("Slice", {"column", "first", "rows", "first", "step"}, {"y"});
+  Tensor x = *Tensor::create(DType::kI64, std::array<int64_t, 2>{32, 2});
+  for (int64_t i = 0; i < 64; i++) x.as<int64_t>()[i] = i % 2 == 0 ? 7 : i / 16 - 1;
+  EXPECT_EQ(Opened(maker.output("y")).run({x}), "f32[3] -1 0 10");
+}
+
+TEST(onnx_contrib, a_table_and_its_scales_have_one_rank) {
+  for (const std::vector<int64_t>& dims : {std::vector<int64_t>{}, {1}, {1, 1, 1}}) {
+    Maker maker;
+    maker.input("table", 2, {"4", "8"}).input("i", 7, {"2"}).f32("scale", dims, {1});
+    maker.node("GatherBlockQuantized", {"table", "i", "scale"}, {"y"}, {Maker::attr("block_size", 16)}, kMicrosoft);
+    Status status = maker.output("y").import().status();
+    EXPECT_EQ(status.code(), Code::kShape);
+    EXPECT_NE(status.message().find("must have one rank"), std::string::npos) << status.message();
+  }
+}
+
+// The sums, 2048 and more, are exact in f32 only.
+TEST(onnx_contrib, scales_of_integers_may_be_halves) {
+  Maker maker;
+  maker.input("x", 7, {"n", "2"}).i64("w", {2, 1}, {64, 1}).f32("scale", {}, {1}).f32("bias", {1}, {-2048});
+  for (const char* name : {"x", "w"}) maker.node("Cast", {name}, {std::string("i.") + name}, {Maker::attr("to", 3)});
+  for (const char* name : {"scale", "bias"})
+    maker.node("Cast", {name}, {std::string("h.") + name}, {Maker::attr("to", 10)});
+  maker.node("MatMulIntegerToFloat", {"i.x", "i.w", "h.scale", "h.scale", "", "", "h.bias"}, {"y"}, {}, kMicrosoft);
+  Tensor x = *list({32, 1, 32, 3}).reshaped(std::array<int64_t, 2>{2, 2});
+  EXPECT_EQ(Opened(maker.output("y")).run({x}), "f16[2,1] 1 3");
+}
+
 TEST(onnx_contrib, sums_of_unsigned_integers_are_unsigned) {
   Maker product, sum;
   sum.input("x", 2, {"2"}).node("ReduceSumInteger", {"x"}, {"y"}, {}, kMicrosoft).output("y");

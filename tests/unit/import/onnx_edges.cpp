@@ -435,4 +435,12 @@ TEST(onnx_edges, a_wrap_shows_nothing_that_negative_pads_take_away) {
   EXPECT_EQ(Opened(maker).run({counting({4})}), "f32[5] 1 2 3 1 2");
 }
 
+TEST(onnx_edges, heads_that_do_not_divide_a_width_are_told) {
+  Maker maker(17);
+  maker.input("q", 1, {"b", "s", "32"}).imports("com.microsoft", 1);
+  maker.node("MultiHeadAttention", {"q", "q", "q"}, {"y"}, {Maker::attr("num_heads", 3)}, "com.microsoft").output("y");
+  EXPECT_EQ(Opened(maker).run({counting({1, 1, 32})}),
+            "ONNX node 'y' (MultiHeadAttention of com.microsoft, opset 1): a width of 32 is not one of 3 heads");
+}
+
 }  // namespace rlx

@@ -99,6 +99,63 @@ TEST(onnx_numbers, few_bits_change_their_sign) {
   }
 }
 
+TEST(onnx_numbers, floats_are_rounded_to_few_bits) {
+  for (int to : {21, 22}) {
+    Maker maker(21);
+    maker.input("x", 1, {"n"}).node("Cast", {"x"}, {"few"}, {Maker::attr("to", to)});
+    maker.node("Cast", {"few"}, {"y"}, {Maker::attr("to", 1)}).output("y");
+    EXPECT_EQ(Opened(maker).run({floats({5}, {0.4f, 0.5f, 1.5f, 2.5f, 6.9f})}), "f32[5] 0 0 2 2 7") << to;
+  }
+}
+
+static Message uint4_of_3() {
+  return Message().number(2, 21).text(9, std::string_view("\3", 1));
+}
+
+TEST(onnx_numbers, a_constant_of_strings_is_refused_where_a_node_reads_it) {
+  Maker maker(21);
+  maker.input("x", 1, {"n"}).node("Constant", {}, {"words"}, {Maker::attr("value_string", "a")});
+  maker.node("Constant", {}, {"more"}, {Message().text(1, "value").sub(5, Message().number(2, 8)).number(20, 4)});
+  maker.node("Neg", {"x"}, {"y"});
+  EXPECT_EQ(Opened(Maker(maker).output("y")).run({floats({1}, {3})}), "f32[1] -3");
+  for (const char* strings : {"words", "more"})
+    EXPECT_EQ(Opened(Maker(maker).node("Shape", {strings}, {"z"}).output("z")).run({floats({1}, {3})}),
+              format("ONNX model: node 'z' (Shape of ai.onnx, opset 21) cannot be imported; in all: [Shape of ai.onnx, "
+                     "opset 21: ONNX model: tensor '{}': elements of the ONNX type string; 1 node]",
+                     strings));
+}
+
+// A zero point of 4 bits says how large the numbers may be.
+static std::string quantized_from_0_to_15(Maker maker, const char* zero) {
+  maker.f32("one", {}, {1}).input("x", 1, {"n"}).node("QuantizeLinear", {"x", "one", zero}, {"y"}).output("y");
+  return Opened(maker).run({floats({3}, {-9, 0, 99})});
+}
+
+TEST(onnx_numbers, a_constant_has_few_bits) {
+  Maker maker(21);
+  maker.node("Constant", {}, {"zero"}, {Message().text(1, "value").sub(5, uint4_of_3()).number(20, 4)});
+  EXPECT_EQ(quantized_from_0_to_15(maker, "zero"), "u8[3] 0 3 15");
+}
+
+TEST(onnx_numbers, few_bits_stay_few_where_they_move) {
+  Maker maker(21);
+  maker.node("Constant", {}, {"few"}, {Message().text(1, "value").sub(5, uint4_of_3()).number(20, 4)});
+  maker.i64("first", {1}, {0}).node("Unsqueeze", {"few", "first"}, {"row"}).node("Transpose", {"row"}, {"turned"});
+  maker.node("Squeeze", {"turned", "first"}, {"zero"});
+  EXPECT_EQ(quantized_from_0_to_15(maker, "zero"), "u8[3] 0 3 15");
+}
+
+TEST(onnx_numbers, few_bits_stay_few_where_a_branch_gives_them) {
+  Maker branch(21), maker(21);
+  branch.node("Constant", {}, {"few"}, {Message().text(1, "value").sub(5, uint4_of_3()).number(20, 4)}).output("few");
+  maker.input("c", 9, {});
+  maker.node("If", {"c"}, {"zero"}, {Maker::attr("then_branch", branch), Maker::attr("else_branch", branch)});
+  maker.f32("one", {}, {1}).input("x", 1, {"n"}).node("QuantizeLinear", {"x", "one", "zero"}, {"y"}).output("y");
+  auto chosen = Tensor::create(DType::kBool, {});
+  chosen->as<uint8_t>()[0] = 1;
+  EXPECT_EQ(Opened(maker).run({*chosen, floats({3}, {-9, 0, 99})}), "u8[3] 0 3 15");
+}
+
 TEST(onnx_numbers, a_periodic_window_of_one_element_follows_the_formula) {
   auto window = [](int64_t periodic) {
     Maker maker(17);

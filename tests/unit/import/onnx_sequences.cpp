@@ -170,15 +170,21 @@ TEST(onnx_sequences, a_sequence_that_trips_without_a_known_number_append_to_is_w
   EXPECT_EQ(length.run({counting({2}), limit(16)}), "i64[] 4");
 }
 
-// x, x + 1, ... from a loop whose trips only the run knows, after the elements of `start`.
-static Maker counted(const std::vector<std::string>& start) {
+// x, x + 1, ... from a loop whose trips only the run knows, after the elements of `start`. At a position there are as
+// many trips as `grid` has elements that are not 0.
+static Maker counted(const std::vector<std::string>& start, const char* position = "") {
   Maker body, maker(13);
   body.input("i", 7, {}).input("more", 9, {}).sequence("s", 1).node("Cast", {"i"}, {"f"}, {Maker::attr("to", 1)});
-  body.node("Add", {"x", "f"}, {"row"}).node("SequenceInsert", {"s", "row"}, {"longer"});
+  body.node("Constant", {}, {"inner"}, {Maker::attr("value_int", 0)});
+  body.node("Add", {"x", "f"}, {"row"}).node("SequenceInsert", {"s", "row", position}, {"longer"});
   body.node("Identity", {"more"}, {"again"}).output("again").output("longer");
   maker.input("x", 1, {"2"}).input("trips", 7, {}).input("at", 7, {});
   maker.node(start.empty() ? "SequenceEmpty" : "SequenceConstruct", start, {"none"});
-  maker.node("Loop", {"trips", "", "none"}, {"rows"}, {Maker::attr("body", body)});
+  if (*position) {
+    maker.input("grid", 1, {"1", "3"}).i64("last", {}, {1}).node("NonZero", {"grid"}, {"places"});
+    maker.node("Shape", {"places"}, {"dims"}).node("Gather", {"dims", "last"}, {"many"});
+  }
+  maker.node("Loop", {*position ? "many" : "trips", "", "none"}, {"rows"}, {Maker::attr("body", body)});
   return maker;
 }
 
@@ -233,6 +239,18 @@ TEST(onnx_sequences, trips_append_to_elements_that_are_there) {
   maker.node("ConcatFromSequence", {"rows"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
   Tensor two = *list({2}).reshaped({});
   EXPECT_EQ(Opened(maker).run({floats({2}, {7, 8}), two, two}), "f32[8] 7 8 7 8 7 8 8 9");
+}
+
+TEST(onnx_sequences, trips_put_elements_in_front) {
+  for (const char* position : {"inner", "outer"})
+    for (bool is_empty : {true, false}) {
+      std::vector<std::string> start(is_empty ? 0 : 2, "x");
+      Maker maker = counted(start, position).i64("outer", {}, {0});
+      maker.node("ConcatFromSequence", {"rows"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+      Tensor unread = *list({0}).reshaped({});
+      EXPECT_EQ(Opened(maker).run({floats({2}, {7, 8}), unread, unread, floats({1, 3}, {5, 0, 5})}),
+                is_empty ? "f32[4] 8 9 7 8" : "f32[8] 8 9 7 8 7 8 7 8");
+    }
 }
 
 TEST(onnx_sequences, a_sequence_is_split_by_the_sizes_of_the_run) {
