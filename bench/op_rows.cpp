@@ -67,6 +67,12 @@ void recurrent(OneOp& it, const char* op, int64_t gates, int64_t steps, int64_t 
           {OnnxWriter::attribute("hidden_size", width)});
 }
 
+void attention(OneOp& it, int64_t length, int64_t heads, int64_t depth) {
+  const Dims dims{1, length, heads * depth};
+  it.node("MultiHeadAttention", {it.input(dims), it.input(dims), it.input(dims)},
+          {OnnxWriter::attribute("num_heads", heads)}, "com.microsoft");
+}
+
 // ---- windows ----
 
 // All axes have the same stride, pads and dilation.
@@ -311,6 +317,9 @@ const OpRow kRows[] = {
     {"LSTM, a step", [](OneOp& it) { recurrent(it, "LSTM", 4, 1, 256); }},
     {"LSTM, 50 steps", [](OneOp& it) { recurrent(it, "LSTM", 4, 50, 128); }},
     {"GRU, 50 steps", [](OneOp& it) { recurrent(it, "GRU", 3, 50, 128); }},
+
+    {"Attention 128", [](OneOp& it) { attention(it, 128, 12, 32); }},
+    {"Attention 1024", [](OneOp& it) { attention(it, 1024, 8, 64); }},
 
     // convolutions
     {"Layers 1x1, 112", [](OneOp& it) { same_layers(it, 32, 112, 1); }},
