@@ -206,6 +206,10 @@ void every_second(OneOp& it) {
 void blocks(OneOp& it, const char* op, const Dims& x) {
   it.node(op, {it.input(x)}, {OnnxWriter::attribute("blocksize", int64_t{2})});
 }
+void mirrored(OneOp& it, const Dims& x, int64_t pad) {
+  it.node("Pad", {it.input(x), it.numbers({0, 0, pad, pad, 0, 0, pad, pad})},
+          {OnnxWriter::attribute("mode", std::string_view("reflect"))});
+}
 void nonzero(OneOp& it) {
   it.cast(it.step("NonZero", {it.step("Greater", {it.input({256, 256}), it.number(1)})}));
 }
@@ -240,6 +244,7 @@ const OpRow kRows[] = {
     // softmax and norms
     {"Softmax", [](OneOp& it) { it.node("Softmax", {it.input({64, 128, 512})}, axis(-1)); }},
     {"Softmax, short rows", [](OneOp& it) { it.node("Softmax", {it.input({4096, 16})}, axis(-1)); }},
+    {"Softmax, windows", [](OneOp& it) { it.node("Softmax", {it.input({64, 3, 49, 49})}, axis(-1)); }},
     {"Softmax, inner", [](OneOp& it) { it.node("Softmax", {it.input({64, 128, 64})}, axis(1)); }},
     {"Softmax, few behind", [](OneOp& it) { it.node("Softmax", {it.input({64, 21, 16})}, axis(1)); }},
     {"LayerNormalization", [](OneOp& it) { layer_norm(it, 512, 768); }},
@@ -295,6 +300,8 @@ const OpRow kRows[] = {
     {"Einsum, diagonals", [](OneOp& it) { diagonals(it, 64, 200); }},
     {"Slice, steps", every_second},
     {"Pad", [](OneOp& it) { it.node("Pad", {it.input({4, 64, 56, 56}), it.numbers({0, 0, 1, 1, 0, 0, 1, 1})}); }},
+    {"Pad, channels", [](OneOp& it) { it.node("Pad", {it.input({1, 32, 56, 56}), it.numbers({0, 0, 0, 0, 0, 32, 0, 0})}); }},
+    {"Pad, reflect", [](OneOp& it) { mirrored(it, {1, 32, 64, 64}, 3); }},
     {"Tile", [](OneOp& it) { it.node("Tile", {it.input({128, 128}), it.numbers({4, 4})}); }},
     {"DepthToSpace", [](OneOp& it) { blocks(it, "DepthToSpace", {1, 256, 64, 64}); }},
     {"SpaceToDepth", [](OneOp& it) { blocks(it, "SpaceToDepth", {1, 64, 64, 64}); }},

@@ -35,6 +35,11 @@ inline Vec exp(Vec x) {
   return scale_by_power(exp_less_one(r) + 1.0f, n);
 }
 
+inline Vec exp_of_negative(Vec x) {  // x <= 0
+  auto [n, r] = split_exp(raw_max(splat(-110.0f), x));
+  return scale_by_power(exp_less_one(r) + 1.0f, n);
+}
+
 // 2^t for |t| < 200, with a relative error of 2^-23: for results of class ACT or ATT.
 inline Vec exp2_near(Vec t) {
   Vec n = round(t), r = t - n;
