@@ -83,6 +83,7 @@ void encode_pad(const StepView& view, const Caps&, void* block, Launch& launch) 
   std::copy(x.dims.begin(), x.dims.end(), args.from_dims);
   std::copy(y.dims.begin(), y.dims.end(), args.to_dims);
   for (size_t i = 0; i < x.dims.size(); i++) args.lo[i] = size_of(view, view.node.attrs.dims("lo")[i]);
+  collapse_axes(args);
   load(block, pad_loop(), args, 50 + 0.4 * static_cast<double>(y.count()), launch);
 }
 
