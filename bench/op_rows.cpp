@@ -108,6 +108,13 @@ void twice(OneOp& it, const Dims& x, const char* mode) {
   it.node("Resize", {it.input(x), "", "", it.numbers(sizes)}, attributes);
 }
 
+void aligned(OneOp& it, const Dims& x, int64_t boxes, int64_t bins, const char* mode) {
+  std::string images = it.step("Reshape", {it.numbers(Dims(static_cast<size_t>(boxes), 0)), it.numbers({boxes})});
+  it.node("RoiAlign", {it.input(x), it.input({boxes, 4}), images},
+          {OnnxWriter::attribute("output_height", bins), OnnxWriter::attribute("output_width", bins),
+           OnnxWriter::attribute("sampling_ratio", int64_t{2}), OnnxWriter::attribute("mode", std::string_view(mode))});
+}
+
 // A convolution with bias and relu. Depthwise: as many groups as channels.
 std::string layer(OneOp& it, const std::string& x, int64_t channels, int64_t filters, int64_t taps,
                   bool is_depthwise = false) {
@@ -396,6 +403,7 @@ const OpRow kRows[] = {
     {"Resize, nearest", [](OneOp& it) { twice(it, {1, 64, 64, 64}, "nearest"); }},
     {"Resize, linear", [](OneOp& it) { twice(it, {1, 64, 64, 64}, "linear"); }},
     {"Resize, cubic", [](OneOp& it) { twice(it, {1, 32, 40, 40}, "cubic"); }},
+    {"RoiAlign", [](OneOp& it) { aligned(it, {1, 64, 50, 50}, 100, 7, "avg"); }},
     {"GridSample", [](OneOp& it) { it.node("GridSample", {it.input({1, 32, 56, 56}), it.input({1, 56, 56, 2})}); }},
 
     // 8-bit numbers
