@@ -51,8 +51,7 @@ inline void list_corners(const RoiAlignArgs& p, const BoxAxis& down, const BoxAx
         for (int corner = 0; corner < 4; ++corner, ++count) {
           const bool lower = corner & 2, right = corner & 1;
           list.at[count] = (lower ? y.high : y.low) * p.row + (right ? x.high : x.low) * p.column;
-          list.weight[count] =
-              static_cast<float>((lower ? y.part : 1 - y.part) * (right ? x.part : 1 - x.part));
+          list.weight[count] = static_cast<float>((lower ? y.part : 1 - y.part) * (right ? x.part : 1 - x.part));
         }
       }
     }
@@ -102,8 +101,8 @@ inline void write_bins(const float* values, int64_t bins, int64_t channels, floa
 inline void align_box(const RoiAlignArgs& p, int64_t number) {
   Corners list;
   alignas(64) float values[kBinsAtOnce * kLanes];
-  int64_t image = p.image_is_i64 ? static_cast<const int64_t*>(p.image)[number]
-                                 : static_cast<const int32_t*>(p.image)[number];
+  int64_t image =
+      p.image_is_i64 ? static_cast<const int64_t*>(p.image)[number] : static_cast<const int32_t*>(p.image)[number];
   const float* x = p.x + max(min(image, p.items - 1), int64_t{0}) * p.item;
   const float* box = p.boxes + number * 4;
   const BoxAxis across = box_axis(p, box, p.columns, p.width), down = box_axis(p, box + 1, p.rows, p.height);
@@ -116,9 +115,8 @@ inline void align_box(const RoiAlignArgs& p, int64_t number) {
       const float* from = x + c * p.channel;
       for (int64_t b = 0; b < bins; ++b) {
         const int64_t begin = b > 0 ? list.end[b - 1] : 0, end = list.end[b];
-        store(values + b * kLanes,
-              p.is_max ? largest_of_bin(p, from, p.channels - c, list, begin, end, list.outside[b])
-                       : mean_of_bin(p, from, p.channels - c, list, begin, end));
+        store(values + b * kLanes, p.is_max ? largest_of_bin(p, from, p.channels - c, list, begin, end, list.outside[b])
+                                            : mean_of_bin(p, from, p.channels - c, list, begin, end));
       }
       write_bins(values, bins, p.channels - c, y + c * plane + first, plane);
     }

@@ -46,10 +46,11 @@ static void check(int64_t channels, int64_t boxes, int64_t bins, int64_t samplin
     for (int64_t half_pixel : {0, 1}) {
       Graph graph;
       Builder b(graph);
-      NamedAttrs attrs{{"out_h", bins},   {"out_w", bins + 1},         {"sampling", sampling},
+      NamedAttrs attrs{{"out_h", bins}, {"out_w", bins + 1},        {"sampling", sampling},
                        {"scale", 0.75}, {"half_pixel", half_pixel}, {"mode", mode}};
       Expr images = iota(b, {Dim(boxes)}, 0, DType::kI64) - 1.0;  // the first and the last ones are held within [0, 2)
-      output(b, "y", b.op(Op::kRoiAlign, {input(b, "x", {2, channels, 9, 11}), input(b, "rois", {boxes, 4}), images}, attrs));
+      output(b, "y",
+             b.op(Op::kRoiAlign, {input(b, "x", {2, channels, 9, 11}), input(b, "rois", {boxes, 4}), images}, attrs));
       ASSERT_NO_FATAL_FAILURE(expect_agreement(graph, {x, rois}));
     }
 }
