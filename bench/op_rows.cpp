@@ -299,6 +299,7 @@ const OpRow kRows[] = {
     {"Transpose, channels", [](OneOp& it) { transposed(it, {4, 64, 56, 56}, {0, 2, 3, 1}); }},
     {"Transpose, columns", [](OneOp& it) { transposed(it, {65536, 3}, {1, 0}); }},
     {"Concat", joined},
+    {"Concat, channels", [](OneOp& it) { it.node("Concat", {it.input({1, 64, 56, 56}), it.input({1, 64, 56, 56})}, axis(1)); }},
     {"Concat, columns", [](OneOp& it) { columns(it, 8400); }},
     {"Gather, columns", picked_columns},
     {"ScatterElements, add", [](OneOp& it) { scattered(it, "ScatterElements", {2000, 64}); }},
