@@ -67,6 +67,12 @@ void recurrent(OneOp& it, const char* op, int64_t gates, int64_t steps, int64_t 
           {OnnxWriter::attribute("hidden_size", width)});
 }
 
+void attention(OneOp& it, int64_t length, int64_t heads, int64_t depth) {
+  const Dims dims{1, length, heads * depth};
+  it.node("MultiHeadAttention", {it.input(dims), it.input(dims), it.input(dims)},
+          {OnnxWriter::attribute("num_heads", heads)}, "com.microsoft");
+}
+
 // ---- windows ----
 
 // All axes have the same stride, pads and dilation.
@@ -100,6 +106,13 @@ void twice(OneOp& it, const Dims& x, const char* mode) {
   Dims sizes = x;
   sizes[2] *= 2, sizes[3] *= 2;
   it.node("Resize", {it.input(x), "", "", it.numbers(sizes)}, attributes);
+}
+
+void aligned(OneOp& it, const Dims& x, int64_t boxes, int64_t bins, const char* mode) {
+  std::string images = it.step("Reshape", {it.numbers(Dims(static_cast<size_t>(boxes), 0)), it.numbers({boxes})});
+  it.node("RoiAlign", {it.input(x), it.input({boxes, 4}), images},
+          {OnnxWriter::attribute("output_height", bins), OnnxWriter::attribute("output_width", bins),
+           OnnxWriter::attribute("sampling_ratio", int64_t{2}), OnnxWriter::attribute("mode", std::string_view(mode))});
 }
 
 // A convolution with bias and relu. Depthwise: as many groups as channels.
@@ -206,6 +219,10 @@ void every_second(OneOp& it) {
 void blocks(OneOp& it, const char* op, const Dims& x) {
   it.node(op, {it.input(x)}, {OnnxWriter::attribute("blocksize", int64_t{2})});
 }
+void mirrored(OneOp& it, const Dims& x, int64_t pad) {
+  it.node("Pad", {it.input(x), it.numbers({0, 0, pad, pad, 0, 0, pad, pad})},
+          {OnnxWriter::attribute("mode", std::string_view("reflect"))});
+}
 void nonzero(OneOp& it) {
   it.cast(it.step("NonZero", {it.step("Greater", {it.input({256, 256}), it.number(1)})}));
 }
@@ -240,6 +257,7 @@ const OpRow kRows[] = {
     // softmax and norms
     {"Softmax", [](OneOp& it) { it.node("Softmax", {it.input({64, 128, 512})}, axis(-1)); }},
     {"Softmax, short rows", [](OneOp& it) { it.node("Softmax", {it.input({4096, 16})}, axis(-1)); }},
+    {"Softmax, windows", [](OneOp& it) { it.node("Softmax", {it.input({64, 3, 49, 49})}, axis(-1)); }},
     {"Softmax, inner", [](OneOp& it) { it.node("Softmax", {it.input({64, 128, 64})}, axis(1)); }},
     {"Softmax, few behind", [](OneOp& it) { it.node("Softmax", {it.input({64, 21, 16})}, axis(1)); }},
     {"LayerNormalization", [](OneOp& it) { layer_norm(it, 512, 768); }},
@@ -268,6 +286,9 @@ const OpRow kRows[] = {
     {"Hardmax", [](OneOp& it) { it.node("Hardmax", {it.input({64, 1000})}, axis(-1)); }},
     {"ArgMax, rows", [](OneOp& it) { extreme(it, {2048, 128}); }},
     {"ArgMax, short rows", [](OneOp& it) { extreme(it, {65536, 4}); }},
+    {"ArgMax, rows of 16", [](OneOp& it) { extreme(it, {4096, 16}); }},
+    {"ArgMax, rows of 48", [](OneOp& it) { extreme(it, {4096, 48}); }},
+    {"Hardmax, short rows", [](OneOp& it) { it.node("Hardmax", {it.input({4096, 16})}, axis(-1)); }},
     {"TopK 5", [](OneOp& it) { first(it, {64, 1000}, 5); }},
     {"TopK 10, a long row", [](OneOp& it) { first(it, {1, 32000}, 10); }},
     {"TopK 100", [](OneOp& it) { first(it, {64, 8400}, 100); }},
@@ -284,6 +305,7 @@ const OpRow kRows[] = {
     {"Transpose, channels", [](OneOp& it) { transposed(it, {4, 64, 56, 56}, {0, 2, 3, 1}); }},
     {"Transpose, columns", [](OneOp& it) { transposed(it, {65536, 3}, {1, 0}); }},
     {"Concat", joined},
+    {"Concat, channels", [](OneOp& it) { it.node("Concat", {it.input({1, 64, 56, 56}), it.input({1, 64, 56, 56})}, axis(1)); }},
     {"Concat, columns", [](OneOp& it) { columns(it, 8400); }},
     {"Gather, columns", picked_columns},
     {"ScatterElements, add", [](OneOp& it) { scattered(it, "ScatterElements", {2000, 64}); }},
@@ -295,6 +317,8 @@ const OpRow kRows[] = {
     {"Einsum, diagonals", [](OneOp& it) { diagonals(it, 64, 200); }},
     {"Slice, steps", every_second},
     {"Pad", [](OneOp& it) { it.node("Pad", {it.input({4, 64, 56, 56}), it.numbers({0, 0, 1, 1, 0, 0, 1, 1})}); }},
+    {"Pad, channels", [](OneOp& it) { it.node("Pad", {it.input({1, 32, 56, 56}), it.numbers({0, 0, 0, 0, 0, 32, 0, 0})}); }},
+    {"Pad, reflect", [](OneOp& it) { mirrored(it, {1, 32, 64, 64}, 3); }},
     {"Tile", [](OneOp& it) { it.node("Tile", {it.input({128, 128}), it.numbers({4, 4})}); }},
     {"DepthToSpace", [](OneOp& it) { blocks(it, "DepthToSpace", {1, 256, 64, 64}); }},
     {"SpaceToDepth", [](OneOp& it) { blocks(it, "SpaceToDepth", {1, 64, 64, 64}); }},
@@ -317,6 +341,9 @@ const OpRow kRows[] = {
     {"LSTM, a step", [](OneOp& it) { recurrent(it, "LSTM", 4, 1, 256); }},
     {"LSTM, 50 steps", [](OneOp& it) { recurrent(it, "LSTM", 4, 50, 128); }},
     {"GRU, 50 steps", [](OneOp& it) { recurrent(it, "GRU", 3, 50, 128); }},
+
+    {"Attention 128", [](OneOp& it) { attention(it, 128, 12, 32); }},
+    {"Attention 1024", [](OneOp& it) { attention(it, 1024, 8, 64); }},
 
     // convolutions
     {"Layers 1x1, 112", [](OneOp& it) { same_layers(it, 32, 112, 1); }},
@@ -383,6 +410,7 @@ const OpRow kRows[] = {
     {"Resize, nearest", [](OneOp& it) { twice(it, {1, 64, 64, 64}, "nearest"); }},
     {"Resize, linear", [](OneOp& it) { twice(it, {1, 64, 64, 64}, "linear"); }},
     {"Resize, cubic", [](OneOp& it) { twice(it, {1, 32, 40, 40}, "cubic"); }},
+    {"RoiAlign", [](OneOp& it) { aligned(it, {1, 64, 50, 50}, 100, 7, "avg"); }},
     {"GridSample", [](OneOp& it) { it.node("GridSample", {it.input({1, 32, 56, 56}), it.input({1, 56, 56, 2})}); }},
 
     // 8-bit numbers

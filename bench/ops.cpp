@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// librlx beside ONNX Runtime on single ops of ONNX, on one thread: which kernels are behind. Equal outputs are asserted
-// for every row; a row whose outputs differ ends the program.
+// librlx beside ONNX Runtime on single ops of ONNX, on one thread or more: which kernels are behind. Equal outputs are
+// asserted for every row; a row whose outputs differ ends the program.
 //
-//   bench_ops MODEL.onnx libonnxruntime.so [TURNS [PART_OF_A_NAME]]    (the model is not read)
+//   bench_ops MODEL.onnx libonnxruntime.so [TURNS [PART_OF_A_NAME [THREADS]]]    (the model is not read)
 #include <rlx.h>
 
 #include <cmath>
@@ -38,13 +38,13 @@ struct Program {
 };
 
 // Of one op, beside the peer; returns the ratio.
-double bench_op(const OpRow& row, const Turns& turns) {
+double bench_op(const OpRow& row, const Turns& turns, int threads) {
   OneOp op;
   row.make(op);
   std::vector<uint8_t> model = op.model();
-  Env env = make_env(1);
+  Env env = make_env(threads);
   Program program(env.get(), model);
-  Ort ort(model, 1);
+  Ort ort(model, threads);
   for (OneOp::Input& input : op.inputs()) {
     auto slot = static_cast<size_t>(rlx_compiled_find(program.compiled, RLX_INPUT, input.name.c_str()));
     bool is_bytes = !input.bytes.empty();
@@ -69,20 +69,21 @@ double bench_op(const OpRow& row, const Turns& turns) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: %s MODEL.onnx libonnxruntime.so [TURNS [PART_OF_A_NAME]]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s MODEL.onnx libonnxruntime.so [TURNS [PART_OF_A_NAME [THREADS]]]\n", argv[0]);
     return 2;
   }
   const bench::Turns turns{argc > 3 ? std::max(1, std::atoi(argv[3])) : 5, 0};
   const std::string part = argc > 4 ? argv[4] : "";
+  const int threads = argc > 5 ? std::max(1, std::atoi(argv[5])) : 1;
   bench::Ort::load(argv[2]);
-  std::printf("%s; librlx %s, ONNX Runtime %s\nsingle ops, f32, 1 thread; %d turns each, in alternation\n",
-              bench::cpu_name().c_str(), rlx_version_string(), bench::Ort::version().c_str(), turns.count);
+  std::printf("%s; librlx %s, ONNX Runtime %s\nsingle ops, f32, threads: %d; %d turns each, in alternation\n",
+              bench::cpu_name().c_str(), rlx_version_string(), bench::Ort::version().c_str(), threads, turns.count);
   std::printf("%-22s  %-27s  %-27s  unit ratio\n", "", "librlx [quartiles]", "ONNX Runtime [quartiles]");
   double logs = 0, least = INFINITY;
   int count = 0;
   for (const bench::OpRow& row : bench::op_rows()) {
     if (std::string(row.name).find(part) == std::string::npos) continue;
-    double ratio = bench::bench_op(row, turns);
+    double ratio = bench::bench_op(row, turns, threads);
     logs += std::log(ratio), least = std::min(least, ratio), count++;
   }
   if (count > 0) std::printf("geometric mean of %d ops: %.2fx, least %.2fx\n", count, std::exp(logs / count), least);

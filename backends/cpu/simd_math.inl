@@ -35,6 +35,11 @@ inline Vec exp(Vec x) {
   return scale_by_power(exp_less_one(r) + 1.0f, n);
 }
 
+inline Vec exp_of_negative(Vec x) {  // x <= 0
+  auto [n, r] = split_exp(raw_max(splat(-110.0f), x));
+  return scale_by_power(exp_less_one(r) + 1.0f, n);
+}
+
 // 2^t for |t| < 200, with a relative error of 2^-23: for results of class ACT or ATT.
 inline Vec exp2_near(Vec t) {
   Vec n = round(t), r = t - n;
@@ -42,10 +47,13 @@ inline Vec exp2_near(Vec t) {
                         n);
 }
 
+inline Vec close_exp_less_one(Vec r) {  // the same for a result of which 1 is not the larger part
+  Vec q = polynomial(r, 0.00019845886f, 0.00139407197f, 0.00833338965f, 0.0416663587f, 0.166666657f, 0.5f);
+  return fma(r * r, q, r);
+}
 inline Vec expm1(Vec x) {
   auto [n, r] = split_exp(clamp(x, -30.0f, 89.0f));  // below -30 the result is -1 anyway
-  Vec q = polynomial(r, 0.00019845886f, 0.00139407197f, 0.00833338965f, 0.0416663587f, 0.166666657f, 0.5f);
-  Vec p = fma(r * r, q, r);
+  Vec p = close_exp_less_one(r);
   // 2^n p + (2^n - 1), doubled last, because 2^128 is not an f32. For n = 0 this is exactly p.
   Vec half = scale_by_power(splat(0.5f), n);
   Vec y = fma(p, half, half - 0.5f);
@@ -93,7 +101,8 @@ inline Vec log1p(Vec x) {
 
 // t / (t + 2) for t = e^2|x| - 1; for |x| >= 10 the result is 1.
 inline Vec tanh(Vec x) {
-  Vec t = expm1(2.0f * clamp(abs(x), 0.0f, 10.0f));
+  auto [n, r] = split_exp(2.0f * raw_min(splat(10.0f), abs(x)));
+  Vec power = scale_by_power(splat(1.0f), n), t = fma(close_exp_less_one(r), power, power - 1.0f);
   return copysign(t / (t + 2.0f), x);
 }
 
@@ -102,10 +111,10 @@ inline Vec erf(Vec x) {
   Vec t = abs(x), s = x * x;
   Vec near = polynomial(s, 8.26362302e-05f, -0.000811713806f, 0.00519874459f, -0.026858462f, 0.112836786f,
                         -0.376126319f, 1.12837917f);
-  Vec u = clamp(t, 0.0f, 4.0f);
+  Vec u = raw_min(splat(4.0f), t);
   Vec far = polynomial(u, 1.15223311e-05f, -0.000325653062f, 0.00365376519f, -0.023785349f, 0.106263146f, 0.635135889f,
                        0.128652155f);
-  far = 1.0f - exp(-fma(u, far, u));
+  far = 1.0f - exp_of_negative(-fma(u, far, u));
   return select(t < splat(0.93f), x * near, copysign(far, x));
 }
 
@@ -175,12 +184,12 @@ inline Vec sigmoid(Vec x) {
 }
 // x e^x = x (1 + s) 2^n, scaled last, because e^x may be subnormal where x e^x is still normal. -inf gives NaN.
 inline Vec times_exp(Vec x, Vec s, Vec n) {
-  Vec near = max(x, splat(-110.0f));
+  Vec near = raw_max(splat(-110.0f), x);
   return select(x == splat(-kInf), splat(kNan), scale_by_power(fma_once(near, s, near), n));
 }
 // Below 0 as x e^x / (1 + e^x).
 inline Vec silu(Vec x) {
-  auto [n, r] = split_exp(clamp(-abs(x), -110.0f, 0.0f));
+  auto [n, r] = split_exp(raw_max(splat(-110.0f), -abs(x)));
   Vec s = exp_less_one(r), power = scale_by_power(s + 1.0f, n);
   return select(x < splat(0.0f), times_exp(x, s, n), x) / (power + 1.0f);
 }

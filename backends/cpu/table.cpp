@@ -10,11 +10,12 @@ Table::Table(const OpTable& ops) {
   size_t last = 0;
   for (const OpInfo& info : ops.rows()) last = std::max<size_t>(last, info.id);
   by_op_.resize(last + 1);
-  for (auto add : {add_product_rows, add_int8_rows,       add_int8_conv_rows, add_integer_rows,     add_nbits_rows,
-                   add_conv_rows,    add_norm_rows,       add_attention_rows, add_typed_bytes_rows, add_region_rows,
-                   add_typed_rows,   add_movement_rows,   add_scatter_rows,   add_reduce_rows,      add_gather_sum_rows,
-                   add_window_rows,  add_quantize_rows,   add_select_rows,    add_keep_boxes_rows,  add_col2im_rows,
-                   add_nonzero_rows, add_grid_sample_rows})
+  for (auto add :
+       {add_product_rows, add_int8_rows,        add_int8_conv_rows, add_integer_rows,     add_nbits_rows,
+        add_conv_rows,    add_norm_rows,        add_attention_rows, add_typed_bytes_rows, add_region_rows,
+        add_typed_rows,   add_movement_rows,    add_scatter_rows,   add_reduce_rows,      add_gather_sum_rows,
+        add_window_rows,  add_quantize_rows,    add_select_rows,    add_keep_boxes_rows,  add_col2im_rows,
+        add_nonzero_rows, add_grid_sample_rows, add_roi_align_rows})
     add(by_op_);
   for (const OpInfo& info : ops.rows())
     if (info.eval) by_op_[info.id].push_back(eval_kernel(info));

@@ -98,5 +98,6 @@ void add_keep_boxes_rows(RowsByOp&);
 void add_nonzero_rows(RowsByOp&);
 void add_col2im_rows(RowsByOp&);
 void add_grid_sample_rows(RowsByOp&);
+void add_roi_align_rows(RowsByOp&);
 
 }  // namespace rlx::cpu

@@ -24,7 +24,20 @@ const Shape kShapes[] = {
     {{2, 0, 4}, {1, 1, 1}, {0, 0, 0}},
     {{3, 20000}, {1, 3}, {0, 5}},
     {{3, 4}, {0, -4}, {0, 0}},
+    {{2, 3, 4, 5}, {0, 1, 0, 0}, {0, 2, 0, 0}},
+    {{2, 3, 4, 5}, {0, 0, -1, 0}, {0, 0, 2, 0}},
+    {{2, 3, 4, 5}, {0, 0, 0, 1}, {0, 0, 0, 1}},
+    {{2, 300, 100}, {1, 0, 0}, {0, 0, 0}},
 };
+
+// Axes that are joined change nothing.
+void expect_the_same_collapsed(PadArgs args, const Guarded& want) {
+  Guarded y(want.size());
+  args.to = reinterpret_cast<std::byte*>(y.data());
+  collapse_axes(args);
+  run_backwards(pad_loop(), args);
+  ASSERT_TRUE(y.guards_intact() && y.same_bits(want)) << "rank " << args.rank;
+}
 
 TEST(pad, equals_a_plain_loop) {
   std::mt19937 rng(1);
@@ -48,6 +61,7 @@ TEST(pad, equals_a_plain_loop) {
         args.to = reinterpret_cast<std::byte*>(again.data());
         run_backwards(pad_loop(), args);
         ASSERT_TRUE(y.guards_intact() && y.same_bits(again));
+        ASSERT_NO_FATAL_FAILURE(expect_the_same_collapsed(args, y));
         for (int64_t i = 0; i < to_count; i++) {
           int64_t rest = i, offset = 0, scale = 1;
           bool inside = true;
@@ -83,7 +97,10 @@ TEST(pad, what_is_around_is_of_x) {
                                {{3, 4}, {-1, 2}, {7, -1}},
                                {{2, 3, 4}, {1, 5, 0}, {0, 1, 3}},
                                {{3, 20000}, {1, 3}, {0, 5}},
-                               {{4, 6}, {0, -6}, {0, 3}}};
+                               {{4, 6}, {0, -6}, {0, 3}},
+                               {{2, 3, 4, 5}, {0, 0, 2, 0}, {0, 0, 1, 0}},
+                               {{2, 3, 4, 5}, {0, 0, 1, 2}, {0, 0, 3, 2}},
+                               {{3, 4, 5}, {1, 0, 0}, {2, 0, 0}}};
   for (PadMode mode : {PadMode::kEdge, PadMode::kReflect, PadMode::kWrap})
     for (const Shape& shape : kModeShapes) {
       PadArgs args{.element = 4, .mode = mode, .rank = static_cast<int32_t>(shape.from.size())};
@@ -99,6 +116,7 @@ TEST(pad, what_is_around_is_of_x) {
       args.to = reinterpret_cast<std::byte*>(y.data());
       run_backwards(pad_loop(), args);
       ASSERT_TRUE(y.guards_intact());
+      ASSERT_NO_FATAL_FAILURE(expect_the_same_collapsed(args, y));
       for (int64_t i = 0; i < to_count; i++) {
         int64_t rest = i, offset = 0, scale = 1;
         for (int32_t axis = args.rank - 1; axis >= 0; axis--) {

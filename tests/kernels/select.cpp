@@ -70,7 +70,8 @@ TEST(select, the_first_in_order) {
                   Case{2, 700, 3, 99},  Case{3, 40001, 1, 9},   Case{7, 9, 1, 9},      Case{7, 47, 2, 5},
                   Case{7, 48, 1, 5},    Case{3, 64, 1, 64},     Case{2, 4096, 1, 46},  Case{2, 4097, 1, 300},
                   Case{3, 600, 21, 3},  Case{2, 500, 70, 20},   Case{1, 5000, 7, 300}, Case{1, 60000, 1, 900},
-                  Case{90, 8, 1, 2},    Case{5, 256, 1, 16},    Case{3, 257, 1, 16},   Case{6, 77, 5, 11},
+                  Case{90, 8, 1, 2},    Case{100, 12, 1, 1},    Case{70, 63, 1, 1},    Case{130, 64, 1, 1},
+                  Case{70, 65, 1, 1},   Case{5, 256, 1, 16},    Case{3, 257, 1, 16},   Case{6, 77, 5, 11},
                   Case{4, 255, 1, 17},  Case{3, 9000, 1, 100},  Case{17, 7000, 1, 90}, Case{40, 80, 1, 1}})
     for (int bits = 0; bits < 8; bits++)
       ASSERT_NO_FATAL_FAILURE(check(it, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, rng)) << it.n << ' ' << it.k;

@@ -12,6 +12,7 @@
 #include "backends/cpu/kernels/quantize.h"
 #include "backends/cpu/kernels/reduce.h"
 #include "backends/cpu/kernels/region.h"
+#include "backends/cpu/kernels/roi_align.h"
 #include "backends/cpu/kernels/rope.h"
 #include "backends/cpu/kernels/typed.h"
 #include "backends/cpu/kernels/window.h"
@@ -32,12 +33,13 @@ struct KernelFns {
   TypedFns typed;
   ReduceFns reduce;
   GatherSumFns gather_sum;
+  RoiAlignFns roi_align;
 };
 
 inline KernelFns kernel_fns(Isa isa) {
-  return {gemm_fns(isa),  conv_fns(isa),   nbits_fns(isa),     integer_fns(isa), attention_fns(isa),
-          rope_fns(isa),  norm_fns(isa),   region_fns(isa),    window_fns(isa),  quantize_fns(isa),
-          typed_fns(isa), reduce_fns(isa), gather_sum_fns(isa)};
+  return {gemm_fns(isa),  conv_fns(isa),   nbits_fns(isa),      integer_fns(isa),  attention_fns(isa),
+          rope_fns(isa),  norm_fns(isa),   region_fns(isa),     window_fns(isa),   quantize_fns(isa),
+          typed_fns(isa), reduce_fns(isa), gather_sum_fns(isa), roi_align_fns(isa)};
 }
 
 }  // namespace rlx::cpu

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernels/collapse.h"
+#include "backends/cpu/kernels/fill.h"
 #include "backends/cpu/kernels/interleave.h"
 
 namespace rlx::cpu {
@@ -68,16 +69,6 @@ template <size_t kBytes>
 struct Element {
   std::byte bytes[kBytes];
 };
-
-// Repeats one element, 16 bytes at a time.
-template <size_t kBytes>
-void fill_row(const std::byte* from, std::byte* to, int64_t length) {
-  std::byte pattern[16];
-  for (size_t i = 0; i < sizeof pattern; i += kBytes) std::memcpy(pattern + i, from, kBytes);
-  int64_t bytes = length * static_cast<int64_t>(kBytes), i = 0;
-  for (; i + 16 <= bytes; i += 16) std::memcpy(to + i, pattern, 16);
-  std::memcpy(to + i, pattern, static_cast<size_t>(bytes - i));
-}
 
 template <size_t kBytes>
 void copy_row(const std::byte* from, std::byte* to, int64_t length, int64_t stride) {

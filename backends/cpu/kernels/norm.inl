@@ -82,33 +82,35 @@ inline int64_t softmax_parts(const SoftmaxArgs& p) {
   return row_parts(p.rows, p.n);
 }
 
+// The largest number: a NaN may be lost, but it is in the sum of the exponentials.
+inline Vec larger(Vec a, Vec b) {
+  return raw_max(a, b);
+}
+inline float largest_lane(Vec v) {
+  return fold_lanes<kLanes / 2, larger>(v)[0];
+}
 inline float row_max(const float* x, int64_t n) {
-  Vec largest[2] = {splat(-kInf), splat(-kInf)};
+  Vec largest[4];
+  for (Vec& each : largest) each = splat(-kInf);
   int64_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-    RLX_UNROLL for (int k = 0; k < 2; ++k) largest[k] = max(largest[k], load(x + i + k * kLanes));
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    RLX_UNROLL for (int k = 0; k < 4; ++k) largest[k] = larger(load(x + i + k * kLanes), largest[k]);
   }
-  if (i + kLanes <= n) {
-    largest[0] = max(largest[0], load(x + i));
-    i += kLanes;
-  }
-  if (i < n) {
-    Vec rest = load(x + i, n - i);
-    largest[1] = max(largest[1], select(lanes_below(n - i), rest, splat(-kInf)));
-  }
-  return reduce_max(max(largest[0], largest[1]));
+  for (; i + kLanes <= n; i += kLanes) largest[0] = larger(load(x + i), largest[0]);
+  if (i < n) largest[1] = larger(select(lanes_below(n - i), load(x + i, n - i), splat(-kInf)), largest[1]);
+  return largest_lane(larger(larger(largest[0], largest[1]), larger(largest[2], largest[3])));
 }
 
 // The sum of exp(x - largest), which are kept in y unless it is null.
 inline double exponentials(const float* x, float* y, int64_t n, float largest) {
   Vec m = splat(largest);
   auto keeping = [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
-    Vec e = exp(load_some(x + i, lanes) - m);
+    Vec e = exp_of_negative(load_some(x + i, lanes) - m);
     store_some(y + i, e, lanes);
     return keep_lanes(e, lanes);
   };
   auto summing = [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
-    return keep_lanes(exp(load_some(x + i, lanes) - m), lanes);
+    return keep_lanes(exp_of_negative(load_some(x + i, lanes) - m), lanes);
   };
   return y ? sum_over(n, keeping) : sum_over(n, summing);
 }
@@ -127,6 +129,41 @@ inline void softmax_row(const SoftmaxArgs& p, const float* x, float* y) {
   float largest = row_max(x, p.n);
   double sum = exponentials(x, p.is_log ? nullptr : y, p.n, largest);
   p.is_log ? subtract_log(x, y, p.n, largest, sum) : divide(y, p.n, sum);
+}
+
+// The same of rows that fill as many registers: nothing is stored before the result.
+template <int Vecs>
+[[gnu::noinline]] void softmax_in_registers(const SoftmaxArgs& p, int64_t row, int64_t last) {
+  const int64_t rest = p.n - (Vecs - 1) * kLanes;
+  const Int inside = lanes_below(rest);
+  for (; row < last; ++row) {
+    const float* x = p.x + row * p.x_row;
+    float* y = p.y + row * p.y_row;
+    Vec v[Vecs], largest, sum{};
+    RLX_UNROLL for (int i = 0; i + 1 < Vecs; ++i) v[i] = load(x + i * kLanes);
+    v[Vecs - 1] = largest = select(inside, load(x + (Vecs - 1) * kLanes, rest), splat(-kInf));
+    RLX_UNROLL for (int i = 0; i + 1 < Vecs; ++i) largest = larger(v[i], largest);
+    const Vec m = splat(largest_lane(largest));
+    RLX_UNROLL for (int i = 0; i < Vecs; ++i) {
+      Vec e = exp_of_negative(v[i] - m);
+      sum += e;
+      v[i] = p.is_log ? v[i] - m : e;
+    }
+    const double total = reduce_add(sum);
+    const Vec logarithm = splat(p.is_log ? static_cast<float>(std::log(total)) : 0.0f);
+    const Vec inverse = splat(static_cast<float>(1 / total));
+    RLX_UNROLL for (int i = 0; i < Vecs; ++i) {
+      Vec result = p.is_log ? v[i] - logarithm : v[i] * inverse;
+      i + 1 < Vecs ? store(y + i * kLanes, result) : store(y + i * kLanes, result, rest);
+    }
+  }
+}
+inline constexpr int kSoftmaxRegisters = kRegisters / 4;
+using SoftmaxFn = void (*)(const SoftmaxArgs&, int64_t row, int64_t last);
+template <int... I>
+inline SoftmaxFn softmax_of_registers(int64_t vecs, std::integer_sequence<int, I...>) {
+  constexpr SoftmaxFn kFns[] = {softmax_in_registers<I + 1>...};
+  return kFns[vecs - 1];
 }
 
 // The same of rows that are no longer than a vector.
@@ -156,6 +193,8 @@ inline void softmax_run(const SoftmaxArgs& p, int64_t begin, int64_t end) {
   if (p.n <= kLanes)
     for (int64_t some; (some = min(last - row, kLanes)) > kLanes / 2; row += some)
       softmax_columns(p, p.x + row * p.x_row, p.y + row * p.y_row, some);
+  if (int64_t vecs = ceil_div(p.n, kLanes); vecs > 0 && vecs <= kSoftmaxRegisters)
+    return softmax_of_registers(vecs, std::make_integer_sequence<int, kSoftmaxRegisters>())(p, row, last);
   for (; row < last; ++row) softmax_row(p, p.x + row * p.x_row, p.y + row * p.y_row);
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/kernels/fill.h"
+
 namespace rlx::cpu {
 
 namespace {
@@ -31,53 +33,69 @@ int64_t source_of(PadMode mode, int64_t i, int64_t n) {
   if (i >= 0 && i < n) return i;
   if (mode == PadMode::kConstant) return -1;
   if (mode == PadMode::kEdge || n == 1) return i < 0 ? 0 : n - 1;
-  int64_t period = mode == PadMode::kWrap ? n : 2 * (n - 1), at = i % period;
+  int64_t period = mode == PadMode::kWrap ? n : 2 * (n - 1), at = i;
+  if (at < -period || at >= 2 * period) at %= period;  // seldom: a division takes as long as copying a short row
   if (at < 0) at += period;
+  if (at >= period) at -= period;
   return at < n ? at : period - at;
 }
 
-// The row of `from` that a row of `to` reads, or -1.
-int64_t source_row(const PadArgs& args, int64_t row) {
-  int64_t source = 0, scale = 1;
-  for (int32_t axis = args.rank - 2; axis >= 0; axis--) {
-    int64_t at = source_of(args.mode, row % args.to_dims[axis] - args.lo[axis], args.from_dims[axis]);
-    row /= args.to_dims[axis];
-    if (at < 0) return -1;
-    source += at * scale;
-    scale *= args.from_dims[axis];
+// Rows of `to`, one after another.
+class Rows {
+ public:
+  Rows(const PadArgs& args, int64_t first) : args_(args) {
+    for (int32_t axis = args.rank - 2; axis >= 0; axis--) {
+      at_[axis] = first % args.to_dims[axis];
+      first /= args.to_dims[axis];
+    }
   }
-  return source;
-}
+  // The row of `from` that this one reads, or -1.
+  int64_t source() const {
+    int64_t source = 0;
+    for (int32_t axis = 0; axis + 1 < args_.rank; axis++) {
+      int64_t at = source_of(args_.mode, at_[axis] - args_.lo[axis], args_.from_dims[axis]);
+      if (at < 0) return -1;
+      source = source * args_.from_dims[axis] + at;
+    }
+    return source;
+  }
+  void advance() {
+    for (int32_t axis = args_.rank - 2; axis >= 0; axis--) {
+      if (++at_[axis] < args_.to_dims[axis]) return;
+      at_[axis] = 0;
+    }
+  }
+
+ private:
+  const PadArgs& args_;
+  int64_t at_[kMaxRank] = {};
+};
 
 template <size_t kBytes>
 void pad_rows(const PadArgs& args, int64_t first, int64_t last) {
-  struct Element {
-    std::byte bytes[kBytes];
-  };
-  Element value{};
-  if (args.value) std::memcpy(&value, args.value, kBytes);
+  constexpr auto kSize = static_cast<int64_t>(kBytes);
+  std::byte value[kBytes] = {};
+  if (args.value) std::memcpy(value, args.value, kBytes);
   int64_t length = row_length(args), n = args.rank ? args.from_dims[args.rank - 1] : 1;
   int64_t lo = args.rank ? args.lo[args.rank - 1] : 0;
   int64_t begin = std::clamp<int64_t>(lo, 0, length), end = std::clamp<int64_t>(lo + n, begin, length);
-  auto* to = reinterpret_cast<Element*>(args.to);
-  for (int64_t row = first; row < last; row++) {
-    Element* out = to + row * length;
-    bool is_constant = args.mode == PadMode::kConstant;
-    int64_t source = begin < end || !is_constant ? source_row(args, row) : -1;
+  bool is_constant = args.mode == PadMode::kConstant;
+  Rows rows(args, first);
+  for (int64_t row = first; row < last; row++, rows.advance()) {
+    std::byte* out = args.to + row * length * kSize;
+    int64_t source = begin < end || !is_constant ? rows.source() : -1;
     if (source < 0) {
-      std::fill_n(out, length, value);
+      fill_row<kBytes>(value, out, length);
       continue;
     }
-    const std::byte* from = args.from + source * n * static_cast<int64_t>(kBytes);
+    const std::byte* from = args.from + source * n * kSize;
     auto fill = [&](int64_t i, int64_t past) {
-      if (is_constant) return std::fill(out + i, out + past, value);
-      for (; i < past; i++)
-        std::memcpy(out + i, from + source_of(args.mode, i - lo, n) * static_cast<int64_t>(kBytes), kBytes);
+      if (is_constant) return fill_row<kBytes>(value, out + i * kSize, past - i);
+      for (; i < past; i++) std::memcpy(out + i * kSize, from + source_of(args.mode, i - lo, n) * kSize, kBytes);
     };
     fill(0, begin);
     if (begin < end)
-      std::memcpy(out + begin, from + (begin - lo) * static_cast<int64_t>(kBytes),
-                  static_cast<size_t>(end - begin) * kBytes);
+      std::memcpy(out + begin * kSize, from + (begin - lo) * kSize, static_cast<size_t>((end - begin) * kSize));
     fill(end, length);
   }
 }
@@ -97,6 +115,25 @@ void pad_run(const PadArgs& args, int64_t begin, int64_t end) {
 
 Loop<PadArgs> pad_loop() {
   return {pad_parts, pad_run};
+}
+
+void collapse_axes(PadArgs& args) {
+  if (args.rank == 0) return;
+  auto is_whole = [&](int32_t axis) { return args.lo[axis] == 0 && args.from_dims[axis] == args.to_dims[axis]; };
+  int32_t last = args.rank - 1, to = last;
+  for (int32_t axis = last - 1; axis >= 0; axis--) {
+    int64_t size = args.to_dims[to];
+    bool joins = is_whole(to) && (is_whole(axis) || args.mode == PadMode::kConstant);
+    if (joins && (to < last || args.to_dims[axis] * size <= kPadPart)) {
+      args.lo[to] = args.lo[axis] * size;
+      args.from_dims[to] = args.from_dims[axis] * size, args.to_dims[to] = args.to_dims[axis] * size;
+    } else {
+      --to;
+      args.lo[to] = args.lo[axis], args.from_dims[to] = args.from_dims[axis], args.to_dims[to] = args.to_dims[axis];
+    }
+  }
+  for (int64_t* list : {args.lo, args.from_dims, args.to_dims}) std::copy(list + to, list + args.rank, list);
+  args.rank -= to;
 }
 
 }  // namespace rlx::cpu

@@ -21,6 +21,7 @@ struct PadArgs {
   int32_t rank = 0;
   int64_t from_dims[kMaxRank] = {}, to_dims[kMaxRank] = {}, lo[kMaxRank] = {};
 };
-Loop<PadArgs> pad_loop();  // a part: some rows of `to`
+Loop<PadArgs> pad_loop();      // a part: some rows of `to`
+void collapse_axes(PadArgs&);  // joins axes that are copied whole to those before them, if rows do not become too long
 
 }  // namespace rlx::cpu

@@ -351,11 +351,13 @@ void select_by_insertion(const SelectArgs& p, const T* x, const Stretch& stretch
   for (i = 0; i < p.k; i++) store_selected(p, x, stretch, packed_place(first[i]), to + i * p.inner);
 }
 
-// Up to kSideBySide lines of a few adjacent elements, which are laid side by side first.
-constexpr int64_t kFew = 8;
+// Up to kSideBySide lines of a few adjacent elements, which are laid side by side first. Elements of the size of a
+// place are then compared by vectors.
+template <class T>
+constexpr int64_t kFew = sizeof(T) == sizeof(int32_t) ? 64 : 8;
 template <class T>
 void select_extremes_of_few(const SelectArgs& p, int64_t line, int64_t lines) {
-  T transposed[kFew * kSideBySide];
+  T transposed[kFew<T> * kSideBySide];
   const T* x = static_cast<const T*>(p.x) + line * p.n;
   for (int64_t i = 0; i < p.n; i++)
     for (int64_t at = 0; at < lines; at++) transposed[i * lines + at] = x[at * p.n + i];
@@ -500,7 +502,7 @@ void select_run(const SelectArgs& p, int64_t begin, int64_t end) {
         continue;
       }
       int64_t line = part * each, last = std::min(p.outer, line + each);
-      if (p.k == 1 && p.n <= kFew && !p.line && !p.positions)
+      if (p.k == 1 && p.n <= kFew<T> && !p.line && !p.positions)
         for (; line < last; line += kSideBySide) select_extremes_of_few<T>(p, line, std::min(kSideBySide, last - line));
       for (; line < last; line++) select_lines<T>(p, line, 0, 1);
     }

@@ -21,7 +21,7 @@ inline Vec fold_min(Vec a, Vec b) {
   return min(a, b);
 }
 
-// Whether planes are folded in registers: common windows on rows of f32 that fill half a vector or more.
+// Whether planes are folded in registers: common windows on rows of f32 that fill nearly half a vector or more.
 inline bool folds_bands(const WindowArgs& p) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   for (const ConvAxis* axis : {&y, &x}) {
@@ -29,7 +29,7 @@ inline bool folds_bands(const WindowArgs& p) {
     if (!is_common || axis->dilation != 1 || axis->lo < 0 || axis->lo >= axis->taps) return false;
   }
   return p.type == WindowArgs::kF32 && is_flat(p.axes[0]) && y.taps == x.taps && y.stride == x.stride &&
-         2 * x.out >= kLanes;
+         16 * x.out >= 7 * kLanes;
 }
 
 // Large windows are folded in two steps also where planes are small.

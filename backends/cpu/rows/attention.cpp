@@ -3,6 +3,7 @@
 // adjacent.
 #include <cmath>
 
+#include "backends/cpu/kernels/movement.h"
 #include "backends/cpu/rows/native.h"
 
 namespace rlx::cpu {
@@ -64,6 +65,58 @@ void set_scores(AttentionArgs& args, const StepView& view) {
   }
 }
 
+// ---- copies of keys and values ----
+
+// Each block of queries reads all keys and values of its head. Rows that lie between those of other heads share few
+// sets of a cache and touch many pages, so many queries repay a copy where the rows of a head are adjacent.
+constexpr int64_t kManyQueries = 128, kLargeHead = 1 << 15;
+constexpr size_t kMostCopied = 64 << 20;
+
+size_t attention_scratch(const Node&, std::span<const Dims> upper) {
+  double bytes = (largest_count(upper[kK]) + largest_count(upper[kV])) * sizeof(float);
+  return bytes > double{kMostCopied} ? kMostCopied : static_cast<size_t>(bytes);
+}
+
+int64_t copied_elements(const AttentionArgs& args) {
+  return args.batch * args.kv_heads * args.k_len * (args.d + args.dv);
+}
+bool repays_copies(const AttentionArgs& args) {
+  bool are_adjacent = args.k_strides.seq == args.d && args.v_strides.seq == args.dv;
+  bool reads_all = !args.kv_len && args.window_left < 0;
+  return !are_adjacent && reads_all && args.q_len >= kManyQueries && args.k_len * (args.d + args.dv) >= kLargeHead &&
+         copied_elements(args) <= static_cast<int64_t>(kMostCopied / sizeof(float));
+}
+
+// Makes `data` and its strides those of the copy that the result describes.
+CopyArgs copy_of_heads(const AttentionArgs& args, int64_t depth, float* to, const float*& data, HeadStrides& strides) {
+  CopyArgs copy;
+  copy.from = reinterpret_cast<const std::byte*>(data);
+  copy.to = reinterpret_cast<std::byte*>(to);
+  copy.element = sizeof(float);
+  copy.rank = 4;
+  const int64_t dims[] = {args.batch, args.kv_heads, args.k_len, depth};
+  const int64_t from[] = {strides.batch, strides.head, strides.seq, 1};
+  for (int i = 0; i < copy.rank; i++) copy.dims[i] = dims[i], copy.strides[i] = from[i] * copy.element;
+  collapse_dims(copy);
+  data = to;
+  strides = {args.kv_heads * args.k_len * depth, depth, args.k_len * depth};
+  return copy;
+}
+
+void load_attention(const StepView& view, const Caps& caps, AttentionArgs args, void* block, Launch& launch) {
+  double scores = static_cast<double>(args.batch * args.q_heads * args.q_len) * static_cast<double>(args.k_len);
+  double work = 200 + scores * static_cast<double>(args.d + args.dv) / 30;
+  const auto& attention = caps.fns.attention.attention;
+  if (!repays_copies(args)) return load(block, attention, args, work, launch);
+  auto* to = reinterpret_cast<float*>(view.scratch);
+  int64_t keys = args.batch * args.kv_heads * args.k_len;
+  CopyArgs k = copy_of_heads(args, args.d, to, args.k, args.k_strides);
+  CopyArgs v = copy_of_heads(args, args.dv, to + keys * args.d, args.v, args.v_strides);
+  load(block, copy_loop(), k, 30 + 0.4 * static_cast<double>(keys * args.d), launch);
+  load_after<CopyArgs>(block, copy_loop(), v, 30 + 0.4 * static_cast<double>(keys * args.dv), launch);
+  load_after<CopyArgs, CopyArgs>(block, attention, args, work, launch);
+}
+
 void encode_attention(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   const Attrs& attrs = view.node.attrs;
   Heads q = heads_of(view.in[kQ], attrs, "num_heads"), k = heads_of(view.in[kK], attrs, "num_kv_heads");
@@ -93,8 +146,7 @@ void encode_attention(const StepView& view, const Caps& caps, void* block, Launc
   args.empty_row = empty_row(attrs);
   args.lse = data_or_null<float>(view.out[1]);
   set_scores(args, view);
-  double scores = static_cast<double>(args.batch * args.q_heads * args.q_len) * static_cast<double>(args.k_len);
-  load(block, caps.fns.attention.attention, args, 200 + scores * static_cast<double>(args.d + args.dv) / 30, launch);
+  load_attention(view, caps, args, block, launch);
 }
 
 // ---- rope ----
@@ -134,10 +186,12 @@ void encode_rope(const StepView& view, const Caps& caps, void* block, Launch& la
 }  // namespace
 
 void add_attention_rows(RowsByOp& by_op) {
-  add(by_op, native<AttentionArgs>(Op::kAttention, "attention_f32", refuse_attention, encode_attention)
-                 .strided(0b11111)
-                 .unit_last(0b00111)
-                 .optional_outputs(0b10));
+  add(by_op,
+      native<CopyArgs, CopyArgs, AttentionArgs>(Op::kAttention, "attention_f32", refuse_attention, encode_attention)
+          .scratch(attention_scratch)
+          .strided(0b11111)
+          .unit_last(0b00111)
+          .optional_outputs(0b10));
   add(by_op,
       native<RopeArgs>(Op::kRope, "rope_f32", refuse_rope, encode_rope).strided(0b0111).unit_last(0b0111).in_place(1));
 }

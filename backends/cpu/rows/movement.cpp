@@ -83,6 +83,7 @@ void encode_pad(const StepView& view, const Caps&, void* block, Launch& launch) 
   std::copy(x.dims.begin(), x.dims.end(), args.from_dims);
   std::copy(y.dims.begin(), y.dims.end(), args.to_dims);
   for (size_t i = 0; i < x.dims.size(); i++) args.lo[i] = size_of(view, view.node.attrs.dims("lo")[i]);
+  collapse_axes(args);
   load(block, pad_loop(), args, 50 + 0.4 * static_cast<double>(y.count()), launch);
 }
 
@@ -163,7 +164,7 @@ void encode_gather_nd(const StepView& view, const Caps&, void* block, Launch& la
   load_checked<GatherTuplesArgs, gather_tuples>(view, args, gather_tuples_parts(args), work, block, launch);
 }
 
-// ---- concat: piece by piece, each a run of bytes per outer index ----
+// ---- concat: piece by piece, each a run of bytes per outer index; long rows are cut into parts ----
 
 struct ConcatPiece {
   const std::byte* from;
@@ -173,6 +174,7 @@ struct ConcatBlock {
   std::byte* to;
   int64_t outer, row_bytes;
   size_t count;
+  int64_t cuts;  // parts of a row
   ConcatPiece* pieces() { return reinterpret_cast<ConcatPiece*>(this + 1); }
   const ConcatPiece* pieces() const { return reinterpret_cast<const ConcatPiece*>(this + 1); }
 };
@@ -209,8 +211,26 @@ bool concat_alike(const ConcatBlock& it, int64_t begin, int64_t end) {
   return true;
 }
 
+// What a part of a long row has of each piece.
+constexpr int64_t kConcatPart = 1 << 16;  // bytes
+void concat_cut(const ConcatBlock& it, int64_t part) {
+  int64_t row = part / it.cuts, first = part % it.cuts * kConcatPart,
+          last = std::min(it.row_bytes, first + kConcatPart);
+  for (size_t i = 0; i < it.count; i++) {
+    const ConcatPiece& piece = it.pieces()[i];
+    int64_t from = std::max(first, piece.at), past = std::min(last, piece.at + piece.bytes);
+    if (from < past)
+      std::memcpy(it.to + row * it.row_bytes + from, piece.from + row * piece.bytes + from - piece.at,
+                  static_cast<size_t>(past - from));
+  }
+}
+
 Status run_concat(const void* block, int64_t begin, int64_t end) {
   const auto& it = *static_cast<const ConcatBlock*>(block);
+  if (it.cuts > 1) {
+    for (int64_t part = begin; part < end; part++) concat_cut(it, part);
+    return {};
+  }
   if (concat_alike(it, begin, end)) return {};
   for (int64_t row = begin; row < end; row++)
     for (size_t i = 0; i < it.count; i++) {
@@ -228,14 +248,15 @@ void encode_concat(const StepView& view, const Caps&, void* block, Launch& launc
   int64_t outer = 1, inner = element_bytes(out.dtype);
   for (size_t i = 0; i < at; i++) outer *= out.dims[i];
   for (size_t i = at + 1; i < out.dims.size(); i++) inner *= out.dims[i];
-  auto& it = *new (block) ConcatBlock{out.data, outer, out.dims[at] * inner, view.in.size()};
+  int64_t row_bytes = out.dims[at] * inner, cuts = std::max<int64_t>(1, ceil_div(row_bytes, kConcatPart));
+  auto& it = *new (block) ConcatBlock{out.data, outer, row_bytes, view.in.size(), cuts};
   int64_t place = 0;
   for (size_t i = 0; i < view.in.size(); i++) {
     int64_t bytes = view.in[i].dims[at] * inner;
     it.pieces()[i] = {view.in[i].data, bytes, place};
     place += bytes;
   }
-  launch.then(run_concat, outer, 30 + 0.1 * static_cast<double>(outer * it.row_bytes));
+  launch.then(run_concat, outer * cuts, 30 + 0.1 * static_cast<double>(outer * it.row_bytes));
 }
 
 }  // namespace

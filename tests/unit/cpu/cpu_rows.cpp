@@ -434,6 +434,22 @@ TEST(cpu_rows, movement_and_reductions) {
   compare(graph, nullptr, {noise({5, 40, 6}), picks});
 }
 
+// Rows of more than a part's bytes, pieces of which are shorter and longer than a part, or empty.
+TEST(cpu_rows, long_rows_are_joined_in_parts) {
+  for (int64_t outer : {1, 3}) {
+    Graph graph;
+    Builder b(graph);
+    std::vector<Expr> pieces;
+    std::vector<Tensor> in;
+    for (int64_t n : {5, 40001, 0, 16384, 7, 16379}) {
+      pieces.push_back(input(b, ("x" + std::to_string(n)).c_str(), {outer, n}));
+      in.push_back(noise({outer, n}, static_cast<uint32_t>(n) + 1));
+    }
+    output(b, "y", concat(pieces, 1));
+    compare(graph, nullptr, in, {}, 0);
+  }
+}
+
 TEST(cpu_rows, two_norms) {
   Graph graph;
   Dim n = Dim::symbol("n");

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of many queries over long heads, whose keys and values are copied first if they lie far apart, against the
+// oracle.
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+static Tensor run_on(const char* device, const Graph& graph, const std::vector<Tensor>& in) {
+  auto env = env_with(2);
+  auto program = Program::compile(env, graph, nullptr, *env->find_device(device), {});
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  return (*program)->run({}, in, {}, 1)->front();
+}
+
+static void expect_agreement(const Graph& graph, const std::vector<Tensor>& in) {
+  expect_near(run_on("cpu", graph, in), run_on("reference", graph, in));
+}
+
+constexpr int64_t kHeads = 4, kKvHeads = 2, kDepth = 72, kValues = 56;
+
+TEST(attention_rows, long_heads_side_by_side) {
+  for (int64_t keys : {255, 256, 300})
+    for (int64_t causal : {0, 1}) {
+      Graph graph;
+      ASSERT_TRUE(graph.declare_symbol("n", {0, 400}).ok());
+      Builder b(graph);
+      Expr q = input(b, "q", {2, 130, kHeads * kDepth}), k = input(b, "k", {2, Dim::symbol("n"), kKvHeads * kDepth});
+      Expr v = input(b, "v", {2, Dim::symbol("n"), kKvHeads * kValues});
+      NamedAttrs attrs{{"layout", "bsx"}, {"num_heads", kHeads}, {"num_kv_heads", kKvHeads}, {"causal", causal}};
+      output(b, "y", b.op(Op::kAttention, {q, k, v}, attrs));
+      expect_agreement(graph, {noise({2, 130, kHeads * kDepth}), noise({2, keys, kKvHeads * kDepth}, 3),
+                               noise({2, keys, kKvHeads * kValues}, 5)});
+    }
+}
+
+// The slices of one product are read where they are, or copied.
+TEST(attention_rows, long_heads_that_are_slices) {
+  Graph graph;
+  Builder b(graph);
+  constexpr int64_t kWidth = kHeads * kDepth;
+  Expr all = input(b, "all", {1, 256, 3 * kWidth});
+  auto part = [&](int64_t i) { return slice(all, 2, i * kWidth, (i + 1) * kWidth); };
+  NamedAttrs attrs{{"layout", "bsx"}, {"num_heads", kHeads}, {"num_kv_heads", kHeads}};
+  output(b, "y", b.op(Op::kAttention, {part(0), part(1), part(2)}, attrs));
+  expect_agreement(graph, {noise({1, 256, 3 * kWidth})});
+}
+
+}  // namespace rlx
