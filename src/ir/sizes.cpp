@@ -2,7 +2,7 @@
 // What a graph knows of sizes: symbols with their ranges, the guards, and how to roll both back.
 //
 // A proof of a = b or a <= b has five levels. Each one asks those before it, and costs more:
-// 1. has_guard: a guard says so of the difference b - a, or of one that is less by a number.
+// 1. has_guard: a guard says so of the difference b - a.
 // 2. has_relation: the same dim, level 1, or the range of the difference, where guards may narrow that of a symbol.
 // 3. is_at_most: level 2, also with one operand in the place of a min or max.
 // 4. proves: level 3 for a <= b; for a = b level 2, also as a <= b and b <= a.
@@ -109,13 +109,6 @@ static size_t guard_hash(Guard::Relation relation, const Dim& difference) {
   return relation == Guard::kLessEqual ? difference.hash() : hash_of_either_sign(difference);
 }
 
-// Equal for a <= b and a <= b + 1. Guards that are inequalities are found by this, too.
-static size_t hash_without_number(const Dim& difference) {
-  if (difference.is_literal()) return 0;
-  const Term& last = difference.polynomial()->terms.back();
-  return ~(last.atoms.empty() ? difference - Dim(last.coefficient) : difference).hash();
-}
-
 std::optional<uint32_t> Graph::find_guard(Guard::Relation relation, const Dim& difference) const {
   if (guards_.empty()) return std::nullopt;
   auto [first, last] = guard_index_.equal_range(guard_hash(relation, difference));
@@ -128,19 +121,8 @@ std::optional<uint32_t> Graph::find_guard(Guard::Relation relation, const Dim& d
   return std::nullopt;
 }
 
-// Whether a guard says it, or a <= b + c for a smaller number c.
 bool Graph::has_guard(Guard::Relation relation, const Dim& difference) const {
-  constexpr int kMostAsked = 64;
-  if (find_guard(relation, difference)) return true;
-  if (relation == Guard::kLessEqual && !guards_.empty()) {
-    auto [at, last] = guard_index_.equal_range(hash_without_number(difference));
-    for (int asked = 0; at != last && asked < kMostAsked; ++at, asked++) {
-      const Guard& guard = guards_[at->second];
-      Dim more = difference - (guard.b - guard.a);
-      if (guard.relation == relation && more.is_literal() && more.literal() >= 0) return true;
-    }
-  }
-  return around_ && around_->has_guard(relation, difference);
+  return find_guard(relation, difference) || (around_ && around_->has_guard(relation, difference));
 }
 
 // For a term k * min(a, b) or k * max(a, b) of a dim: whether "the dim is >= 0" requires it with a as well as with b in
@@ -445,7 +427,6 @@ Status Graph::record_alone(Guard guard) {
   if (has_guard(guard.relation, difference)) return {};
   auto index = static_cast<uint32_t>(guards_.size());
   guard_index_.emplace(guard_hash(guard.relation, difference), index);
-  if (guard.relation == Guard::kLessEqual) guard_index_.emplace(hash_without_number(difference), index);
   visit_extremes(difference, [&](const Dim& order) { undecided_.emplace(hash_of_either_sign(order), index); });
   guards_.push_back(std::move(guard));
   learn_range(guards_.back());
@@ -474,7 +455,6 @@ void Graph::roll_back(const Mark& mark) {
       by_hash.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == index; }));
     };
     forget(guard_index_, guard_hash(guard.relation, difference));
-    if (guard.relation == Guard::kLessEqual) forget(guard_index_, hash_without_number(difference));
     visit_extremes(difference, [&](const Dim& order) { forget(undecided_, hash_of_either_sign(order)); });
     guards_.pop_back();
   }

@@ -389,27 +389,6 @@ TEST(graph, guards_of_equal_sizes_are_asked_again_after_a_roll_back) {
   }
 }
 
-// Whatever the order in which they come, and not after a roll-back.
-TEST(graph, a_guard_proves_those_that_ask_for_less) {
-  Dim m = Dim::symbol("m"), n = Dim::symbol("n");
-  Graph graph;
-  EXPECT_FALSE(graph.implies(Guard::kLessEqual, 0, m - 1));
-  Graph::Mark mark = graph.mark();
-  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, 0, m - 2, {}}).ok());
-  EXPECT_TRUE(graph.implies(Guard::kLessEqual, 0, m - 1));
-  EXPECT_TRUE(graph.implies(Guard::kLessEqual, 1, m));
-  EXPECT_FALSE(graph.implies(Guard::kLessEqual, 0, m - 3));
-  EXPECT_FALSE(graph.implies(Guard::kLessEqual, m, 2));
-  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, 0, m - 5, {}}).ok());
-  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, n + 3, 2 * m, {}}).ok());
-  EXPECT_TRUE(graph.implies(Guard::kLessEqual, 0, m - 4));
-  EXPECT_TRUE(graph.implies(Guard::kLessEqual, n, 2 * m - 1));
-  EXPECT_FALSE(graph.implies(Guard::kLessEqual, n, 2 * m - 4));
-  graph.roll_back(mark);
-  EXPECT_FALSE(graph.implies(Guard::kLessEqual, 0, m - 1));
-  EXPECT_FALSE(graph.implies(Guard::kLessEqual, n, 2 * m - 1));
-}
-
 // A square of a square of a square...: neither time nor memory follow what it would be if it were multiplied out.
 TEST(graph, equations_of_products_stay_short) {
   Graph graph;
