@@ -281,20 +281,11 @@ class LoopTypes {
     varying_.insert(varying_.end(), carried.begin(), carried.end());
   }
 
-  Result<ValueType> carry(size_t i, const ValueType& before) {
-    const ValueType& formal = given_->node(given_->inputs()[i]).out[0];
-    ValueType got = RLX_TRY(as_before(i, before, formal));
-    RLX_TRY(check_type(args_, what(i) + " (a carry)", before, got, formal, carried_));
-    ValueType after = before;
-    for (size_t axis = 0; axis < formal.rank(); axis++) {
-      if (!is_carried(formal.dims[axis], carried_)) {
-        RLX_TRY(check_steady(i, got.dims[axis]));
-        continue;
-      }
-      // No trip leaves the first size, which need not be in the range that the body declares.
-      Interval first = args_.graph.declared_range(before.dims[axis]), last = body().declared_range(got.dims[axis]);
-      after.dims[axis] = RLX_TRY(names_.next({std::min(first.lo, last.lo), std::max(first.hi, last.hi)}));
-    }
+  // What one carry requires of the body counts for the sizes of all.
+  Result<std::vector<ValueType>> carries(std::span<const ValueType> before) {
+    for (size_t i = 0; i < before.size(); i++) RLX_TRY(as_before(i, before[i]).status());
+    std::vector<ValueType> after;
+    for (size_t i = 0; i < before.size(); i++) after.push_back(RLX_TRY(carry(i, before[i])));
     return after;
   }
 
@@ -320,14 +311,31 @@ class LoopTypes {
  private:
   const Graph& body() const { return guarded_ ? *guarded_ : *given_; }
   const ValueType& type(size_t i) const { return body().type(body().outputs()[i].value); }
+  const ValueType& formal(size_t i) const { return given_->node(given_->inputs()[i]).out[0]; }
+  Result<ValueType> carry(size_t i, const ValueType& before) {
+    ValueType got = RLX_TRY(as_before(i, before));
+    RLX_TRY(check_type(args_, what(i) + " (a carry)", before, got, formal(i), carried_));
+    ValueType after = before;
+    for (size_t axis = 0; axis < formal(i).rank(); axis++) {
+      if (!is_carried(formal(i).dims[axis], carried_)) {
+        RLX_TRY(check_steady(i, got.dims[axis]));
+        continue;
+      }
+      // No trip leaves the first size, which need not be in the range that the body declares.
+      Interval first = args_.graph.declared_range(before.dims[axis]),
+               last = body().declared_range(body().resolved(got.dims[axis]));
+      after.dims[axis] = RLX_TRY(names_.next({std::min(first.lo, last.lo), std::max(first.hi, last.hi)}));
+    }
+    return after;
+  }
   // The type with the sizes of `before`, where the guards of the body make them equal in every trip.
-  Result<ValueType> as_before(size_t i, const ValueType& before, const ValueType& formal) {
+  Result<ValueType> as_before(size_t i, const ValueType& before) {
     ValueType got = type(i);
     for (size_t axis = 0; axis < std::min(got.rank(), before.rank()); axis++) {
       Dim& size = got.dims[axis];
       const Dim& first = before.dims[axis];
       if (size == first) continue;
-      if (body().implies(Guard::kEqual, size, first) || RLX_TRY(require_in_body(i, formal.dims[axis], size)))
+      if (body().implies(Guard::kEqual, size, first) || RLX_TRY(require_in_body(i, formal(i).dims[axis], size)))
         size = first;
     }
     return got;
@@ -392,8 +400,7 @@ Status infer_while(InferArgs& args) {
   RLX_TRY(check_type(args, "'cond', output '" + cond.outputs()[0].name + "'", {DType::kBool, {}},
                      cond.type(cond.outputs()[0].value)));
   LoopTypes types(args, carried);
-  args.out.clear();
-  for (size_t i = 0; i < carries; i++) args.out.push_back(RLX_TRY(types.carry(i, given[i])));
+  args.out = RLX_TRY(types.carries(std::span(given).first(carries)));
   size_t outputs = args.attrs.graph("body")->outputs().size();
   Dim trips = outputs > carries ? RLX_TRY(types.unknown_trips(args.attrs.i64("max_trips"))) : Dim();
   for (size_t i = carries; i < outputs; i++) args.out.push_back(RLX_TRY(types.stacked(i, trips)));
@@ -429,8 +436,7 @@ Status infer_scan(InferArgs& args) {
   RLX_TRY(check_inputs(args, "body", given, carried));
   RLX_TRY(check_output_least(args, std::max<size_t>(carries, 1)));
   LoopTypes types(args, carried, length);
-  args.out.clear();
-  for (size_t i = 0; i < carries; i++) args.out.push_back(RLX_TRY(types.carry(i, given[i])));
+  args.out = RLX_TRY(types.carries(std::span(given).first(carries)));
   for (size_t i = carries; i < args.attrs.graph("body")->outputs().size(); i++)
     args.out.push_back(RLX_TRY(types.stacked(i, length)));
   types.keep();

@@ -318,10 +318,12 @@ std::string check_programs(const RandomGraph& random, const Meanings& meanings, 
   return "";
 }
 
-// Whether a run may succeed that the interpreter refuses: what fails there may be needed by no result.
+// Whether a run may succeed that the interpreter refuses: what fails there, or one of several outputs of a node, may be
+// needed by no result.
 bool may_do_without(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
-    return has_bodies(node) || node.op == Op::kWhere || node.op == Op::kGridSample || graph.info(node).is(kOfSizes);
+    bool may_be_left_out = has_bodies(node) || node.out.size() > 1 || graph.info(node).is(kOfSizes);
+    return may_be_left_out || node.op == Op::kWhere || node.op == Op::kGridSample;
   });
 }
 

@@ -60,12 +60,14 @@ class Printer {
 
   // ---- statements ----
 
-  // Prints what the scope around it does not know.
+  // Prints what the scope around it does not know. A size that a node of a body decides is another one than that of its
+  // name around.
   void print_symbols() {
     std::string list;
+    const std::vector<std::string> own = around_ ? own_symbols(graph_) : std::vector<std::string>();
     for (const auto& [symbol, range] : graph_.symbols()) {
-      bool is_carried = contains(carried_, symbol);
-      if (around_ && around_->knows(symbol, range) && !is_carried) continue;
+      bool is_another = contains(carried_, symbol) || contains(own, symbol);
+      if (around_ && around_->knows(symbol, range) && !is_another) continue;
       list += (list.empty() ? "" : ", ") + Dim::symbol(symbol).text();
       bool bounded = range.hi < Interval::kUnbounded;
       if (range.lo == 0 && !bounded) continue;

@@ -181,6 +181,29 @@ TEST(text, bodies_say_of_sizes_what_is_not_known_around_them) {
   EXPECT_NE(print(top).find("then=graph (own in [2, 3], m in [0, 5]) {"), std::string::npos) << print(top);
 }
 
+// Around the body the same name is another size, of the same range.
+TEST(text, a_size_that_a_node_of_a_body_decides_is_declared_there) {
+  auto graph = parse(R"(graph (s in [0, 4]) {
+    p = input bool[]
+    x = input f32[9]
+    y = input f32[s]
+    z = if(p, x) then=graph (s in [0, 4]) {
+      x = input f32[9]
+      z = nonzero(x) symbol="s"
+      output z
+    } else=graph {
+      x = input f32[9]
+      z = constant i64[0,1] {}
+      output z
+    }
+    output y
+    output z
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_NE(print(*graph).find("then=graph (s in [0, 4]) {"), std::string::npos) << print(*graph);
+  expect_to_read_back(*graph);
+}
+
 // Each body stands within its node, and its lines further to the right.
 TEST(text, bodies_in_bodies_are_printed_within_each_other) {
   Graph top("top"), middle("middle"), inner("inner");
