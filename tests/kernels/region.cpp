@@ -5,6 +5,7 @@
 #include <functional>
 #include <string_view>
 
+#include "base/half.h"
 #include "guarded.h"
 
 namespace rlx::cpu {
@@ -378,6 +379,28 @@ TEST(region, without_ops_converts_or_copies) {
         run_backwards(region_fns(isa).region, p.args);
         ASSERT_TRUE(y.guards_intact());
         for (int64_t i = 0; i < n; ++i) ASSERT_EQ(y[i], from.want(i)) << isa_name(isa) << ' ' << n << " at " << i;
+      }
+  }
+}
+
+// The input is read where it lies, and no memory behind it: AddressSanitizer sees that.
+TEST(region, without_ops_narrows_an_input) {
+  for (int64_t n : {1, 15, 33, 1000}) {
+    std::vector<float> x(n);
+    for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(i) / 4;
+    for (Isa isa : available_isas())
+      for (RegionType type : {RegionType::kF16, RegionType::kBF16}) {
+        std::vector<uint16_t> y(n + 1, 77);
+        Executable p;
+        p.shape({n});
+        p.output(y.data(), p.input(x.data(), {1}), type);
+        p.finish();
+        run_backwards(region_fns(isa).region, p.args);
+        ASSERT_EQ(y[n], 77);
+        for (int64_t i = 0; i < n; ++i) {
+          uint16_t want = type == RegionType::kF16 ? f16(x[i]).bits : bf16(x[i]).bits;
+          ASSERT_EQ(y[i], want) << isa_name(isa) << ' ' << n << " at " << i;
+        }
       }
   }
 }

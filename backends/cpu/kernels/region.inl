@@ -225,6 +225,7 @@ inline Walk walk_of(const RegionArgs& p, const RegionInput& input) {
 
 // ---- stores
 
+// `from` may be an input itself, with no memory behind.
 inline void store_output(const RegionOutput& output, int64_t begin, int64_t count, const float* from) {
   if (output.type == RegionType::kF32) {
     __builtin_memcpy(static_cast<float*>(output.data) + begin, from, count * sizeof(float));
@@ -232,13 +233,13 @@ inline void store_output(const RegionOutput& output, int64_t begin, int64_t coun
   }
   auto* to = static_cast<uint8_t*>(output.data);
   if (output.type == RegionType::kF16 || output.type == RegionType::kBF16) {
-    auto step = [&](int64_t i, int64_t n) {  // a register holds whole vectors
-      store_halves(to + 2 * (begin + i), load(from + i), output.type == RegionType::kBF16, n);
+    auto step = [&](int64_t i, int64_t n) {
+      store_halves(to + 2 * (begin + i), load_some(from + i, n), output.type == RegionType::kBF16, n);
     };
     return in_vectors(count, step);
   }
   in_vectors(count, [&](int64_t i, int64_t n) {
-    store_part(to + begin + i, narrow_to_bytes(bits(load(from + i)) & splat(1)), n);
+    store_part(to + begin + i, narrow_to_bytes(bits(load_some(from + i, n)) & splat(1)), n);
   });
 }
 
