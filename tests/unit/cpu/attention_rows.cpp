@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of many queries over long heads, whose keys and values are copied first if they lie far apart, against the
 // oracle.
-#include "tests/unit/programs.h"
+#include "tests/unit/cpu/run_on.h"
 
 namespace rlx {
 
 using namespace testing_programs;
 
-static Tensor run_on(const char* device, const Graph& graph, const std::vector<Tensor>& in) {
-  auto env = env_with(2);
-  auto program = Program::compile(env, graph, nullptr, *env->find_device(device), {});
-  EXPECT_TRUE(program.ok()) << program.status().message();
-  return (*program)->run({}, in, {}, 1)->front();
-}
-
 static void expect_agreement(const Graph& graph, const std::vector<Tensor>& in) {
-  expect_near(run_on("cpu", graph, in), run_on("reference", graph, in));
+  expect_near(run_on("cpu", graph, in)[0], run_on("reference", graph, in)[0]);
 }
 
 constexpr int64_t kHeads = 4, kKvHeads = 2, kDepth = 72, kValues = 56;

@@ -4,25 +4,15 @@
 #include <cmath>
 
 #include "ir/text.h"
-#include "tests/unit/programs.h"
+#include "tests/unit/cpu/run_on.h"
 
 namespace rlx {
 
 using namespace testing_programs;
 
-static Tensor run_on(const char* device, const Graph& graph, const std::vector<Tensor>& in) {
-  auto env = env_with(2);
-  auto program = Program::compile(env, graph, nullptr, *env->find_device(device), {});
-  EXPECT_TRUE(program.ok()) << program.status().message();
-  if (device == std::string_view("cpu")) {
-    EXPECT_NE((*program)->report("dispatch")->find("roi_align_f32"), std::string::npos);
-  }
-  return (*program)->run({}, in, {}, 1)->front();
-}
-
 static void expect_agreement(const Graph& graph, const std::vector<Tensor>& in) {
   SCOPED_TRACE(print(graph));
-  Tensor got = run_on("cpu", graph, in), want = run_on("reference", graph, in);
+  Tensor got = run_on("cpu", graph, in, {"roi_align_f32"})[0], want = run_on("reference", graph, in)[0];
   for (int64_t i = 0; i < want.count(); i++) {
     float y = got.as<float>()[i], right = want.as<float>()[i];
     if (std::isfinite(right))
