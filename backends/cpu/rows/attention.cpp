@@ -72,8 +72,10 @@ void set_scores(AttentionArgs& args, const StepView& view) {
 constexpr int64_t kManyQueries = 128, kLargeHead = 1 << 15;
 constexpr size_t kMostCopied = 64 << 20;
 
-size_t attention_scratch(const Node&, std::span<const Dims> upper) {
-  double bytes = (largest_count(upper[kK]) + largest_count(upper[kV])) * sizeof(float);
+size_t attention_scratch(const Node& node, std::span<const Dims> upper) {
+  double elements = largest_count(upper[kK]) + largest_count(upper[kV]), bytes = elements * sizeof(float);
+  int64_t queries = upper[kQ][node.attrs.is("layout", "bhsd") ? 2 : 1];
+  if (queries < kManyQueries || elements < double{kLargeHead}) return 0;  // as repays_copies says
   return bytes > double{kMostCopied} ? kMostCopied : static_cast<size_t>(bytes);
 }
 

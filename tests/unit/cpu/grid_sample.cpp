@@ -24,15 +24,7 @@ TEST(grid_sample, reads_what_the_oracle_reads) {
                b.op(Op::kGridSample, {input(b, "x", {2, 3, 5, 4}), input(b, "grid", {2, 6, 7, 2})},
                     {{"mode", mode}, {"padding", padding}, {"align_corners", align}}));
         SCOPED_TRACE(print(graph));
-        Tensor got = run_on("cpu", graph, {x, grid}, {"grid_sample_f32"})[0],
-               want = run_on("reference", graph, {x, grid})[0];
-        for (int64_t i = 0; i < want.count(); i++) {
-          float y = got.as<float>()[i], right = want.as<float>()[i];
-          if (std::isfinite(right))
-            ASSERT_NEAR(y, right, 1e-5) << i;
-          else
-            ASSERT_TRUE(std::isnan(right) ? std::isnan(y) : y == right) << i << ' ' << y << ' ' << right;
-        }
+        expect_alike(run_on("cpu", graph, {x, grid}, {"grid_sample_f32"})[0], run_on("reference", graph, {x, grid})[0]);
       }
 }
 

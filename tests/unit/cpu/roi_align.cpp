@@ -12,14 +12,7 @@ using namespace testing_programs;
 
 static void expect_agreement(const Graph& graph, const std::vector<Tensor>& in) {
   SCOPED_TRACE(print(graph));
-  Tensor got = run_on("cpu", graph, in, {"roi_align_f32"})[0], want = run_on("reference", graph, in)[0];
-  for (int64_t i = 0; i < want.count(); i++) {
-    float y = got.as<float>()[i], right = want.as<float>()[i];
-    if (std::isfinite(right))
-      ASSERT_NEAR(y, right, 1e-5) << i;
-    else
-      ASSERT_TRUE(std::isnan(right) ? std::isnan(y) : y == right) << i << ' ' << y << ' ' << right;
-  }
+  expect_alike(run_on("cpu", graph, in, {"roi_align_f32"})[0], run_on("reference", graph, in)[0]);
 }
 
 // Boxes of images [2, channels, 9, 11].

@@ -2,6 +2,7 @@
 // Runs a graph on one device, to compare the kernels of the CPU with the oracle.
 #pragma once
 
+#include <cmath>
 #include <string_view>
 
 #include "tests/unit/programs.h"
@@ -20,6 +21,17 @@ inline std::vector<Tensor> run_on(std::string_view device, const Graph& graph, c
     EXPECT_EQ(report.find("reference"), std::string::npos) << report;
   }
   return *(*program)->run({}, in, {}, graph.outputs().size());
+}
+
+// Within 1e-5, with NaN and infinities at the same places.
+inline void expect_alike(const Tensor& got, const Tensor& want) {
+  for (int64_t i = 0; i < want.count(); i++) {
+    float y = got.as<float>()[i], right = want.as<float>()[i];
+    if (std::isfinite(right))
+      ASSERT_NEAR(y, right, 1e-5) << i;
+    else
+      ASSERT_TRUE(std::isnan(right) ? std::isnan(y) : y == right) << i << ' ' << y << ' ' << right;
+  }
 }
 
 }  // namespace rlx::testing_programs
