@@ -267,6 +267,17 @@ Status infer_if(InferArgs& args) {
 
 // ---- while, scan ----
 
+// Whether the graph has guards, or may gain those of a body inside, once that is inlined.
+static bool has_guards(const Graph& graph) {
+  if (!graph.guards().empty()) return true;
+  if (!graph.has_bodies()) return false;
+  bool found = false;
+  for (const Node& node : graph.nodes())
+    for (const AttrValue& value : node.attrs.values())
+      if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body) found |= has_guards(**body);
+  return found;
+}
+
 // The types of a loop's results, from the outputs of its body. Carries keep their sizes, except their own symbols,
 // which become fresh ones. Stacked outputs gain a first axis of size `trips`.
 class LoopTypes {
@@ -278,6 +289,7 @@ class LoopTypes {
         length_(std::move(length)),
         carried_(carried),
         varying_(own_symbols(*given_)) {
+    if (args.attrs.has("rows")) given_rows_ = args.attrs.dims("rows");
     varying_.insert(varying_.end(), carried.begin(), carried.end());
   }
 
@@ -291,21 +303,23 @@ class LoopTypes {
 
   Result<ValueType> stacked(size_t i, const Dim& trips) {
     ValueType result = type(i);
-    // Where no trip asks for the guards of the body, a form that one of them proves is another size. So all of them
-    // count, not only those that were known when the output got its type.
-    for (Dim& dim : result.dims) {
-      dim = body().resolved(dim);
-      RLX_TRY(check_steady(i, dim));
-    }
+    for (Dim& dim : result.dims) dim = RLX_TRY(row_size(i, dim));
     result.dims.insert(result.dims.begin(), trips);
     return result;
   }
 
   Result<Dim> unknown_trips(int64_t most) { return names_.next({0, most < 0 ? Interval::kUnbounded : most}); }
-  void keep() {
+  // Stores what the node has decided.
+  Status keep() {
     names_.keep();
     if (guarded_ && guarded_->guards().size() > given_->guards().size())
       args_.attrs = args_.attrs.with("body", std::make_shared<const Graph>(std::move(*guarded_)));
+    if (given_rows_ && given_rows_->size() != rows_.size())
+      return args_.fail(Code::kOption, format("'rows' lists {}, but the rows that the body stacks have {}",
+                                              plural(given_rows_->size(), "size"), rows_.size()));
+    if (!rows_.empty() && has_guards(*args_.attrs.graph("body")))
+      args_.attrs = args_.attrs.with("rows", std::move(rows_));
+    return {};
   }
 
  private:
@@ -335,13 +349,32 @@ class LoopTypes {
       Dim& size = got.dims[axis];
       const Dim& first = before.dims[axis];
       if (size == first) continue;
-      if (body().implies(Guard::kEqual, size, first) || RLX_TRY(require_in_body(i, formal(i).dims[axis], size)))
-        size = first;
+      if (RLX_TRY(holds_in_body(i, first, formal(i).dims[axis], size))) size = first;
     }
     return got;
   }
+  // The size of an axis of the rows. Without trips nothing asks for the guards of the body, and two forms that these
+  // make equal are two sizes. So the node stores the form that counts.
+  Result<Dim> row_size(size_t i, const Dim& in_body) {
+    Dim size = body().resolved(in_body);
+    RLX_TRY(check_steady(i, size));
+    if (!given_rows_ || given_rows_->size() <= rows_.size()) {
+      rows_.push_back(args_.graph.not_negative(size));
+      return rows_.back();
+    }
+    const Dim& given = (*given_rows_)[rows_.size()];
+    rows_.push_back(given);
+    RLX_TRY(check_steady(i, given));
+    if (given != size && !RLX_TRY(holds_in_body(i, given, given, size)))
+      RLX_TRY(args_.same(given, size, what(i) + ": the size of a row"));
+    return given;
+  }
+  // Whether every trip that is made meets it by now. `formal`: the size `outside` as the body writes it.
+  Result<bool> holds_in_body(size_t i, const Dim& outside, const Dim& formal, const Dim& size) {
+    return body().implies(Guard::kEqual, size, outside) || RLX_TRY(require_in_body(i, formal, size));
+  }
   // A loop without trips need not meet the guards of its body. So what is still to be required of the size of a carry
-  // becomes one of them: the graph around would require it of every run. Returns whether every trip meets it by now.
+  // or of a row becomes one of them: the graph around would require it of every run. Returns whether every trip meets it by now.
   Result<bool> require_in_body(size_t i, const Dim& formal, const Dim& size) {
     if (is_carried(formal, carried_) || mentions(size, varying_)) return false;
     Guard asked{Guard::kEqual, formal, size, args_.where(), true};
@@ -374,6 +407,8 @@ class LoopTypes {
   const std::optional<Dim> length_;
   const std::vector<std::string>& carried_;
   std::vector<std::string> varying_;  // symbols that may differ from trip to trip
+  std::optional<std::vector<Dim>> given_rows_;
+  std::vector<Dim> rows_;  // the sizes of the rows, those of one stacked output after those of another
   std::set<std::string> taken_;
   DecidedSymbols names_{args_, "symbols", taken_};
 };
@@ -404,8 +439,7 @@ Status infer_while(InferArgs& args) {
   size_t outputs = args.attrs.graph("body")->outputs().size();
   Dim trips = outputs > carries ? RLX_TRY(types.unknown_trips(args.attrs.i64("max_trips"))) : Dim();
   for (size_t i = carries; i < outputs; i++) args.out.push_back(RLX_TRY(types.stacked(i, trips)));
-  types.keep();
-  return {};
+  return types.keep();
 }
 
 // The number of trips: the size that all xs share, or `length` if there are none.
@@ -439,8 +473,7 @@ Status infer_scan(InferArgs& args) {
   args.out = RLX_TRY(types.carries(std::span(given).first(carries)));
   for (size_t i = carries; i < args.attrs.graph("body")->outputs().size(); i++)
     args.out.push_back(RLX_TRY(types.stacked(i, length)));
-  types.keep();
-  return {};
+  return types.keep();
 }
 
 // ---- trips, for the reference ----

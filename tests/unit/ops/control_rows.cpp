@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sizes of the rows that a loop stacks.
+#include "ir/text.h"
+#include "ir/with_dims.h"
+#include "op_test.h"
+
+namespace rlx::test {
+
+// The guard of the body says that n is at most 3 in every trip. Where no trip is made nothing asks for it, so the node
+// says whether the size of a row is n or min(n, 3).
+static std::string with_rows(const std::string& rows) {
+  return R"(graph (n) {
+    x = input f32[n]
+    y, z = scan(x) body=graph {
+      a = input f32[n]
+      part = slice(a) starts=[0] ends=[3]
+      row = neg(part)
+      output part
+      output row
+    } n_carry=1 n_xs=0 length=0)" +
+         rows + "\n    output z\n  }";
+}
+
+TEST(control, a_loop_whose_body_has_guards_keeps_the_sizes_of_its_rows) {
+  auto graph = parse(with_rows(""));
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const Node& loop = graph->node(graph->outputs()[0].value);
+  EXPECT_EQ(loop.attrs.dims("rows"), std::vector<Dim>{Dim::symbol("n")}) << print(*graph);
+  EXPECT_EQ(text_of(loop.out[1]), "f32[0,n]");
+  auto five = with_dims(*graph, {{"n", Dim(5)}});
+  ASSERT_TRUE(five.ok()) << five.status().message();
+  EXPECT_EQ(text_of(five->type(five->outputs()[0].value)), "f32[0,5]");
+  auto again = parse(print(*graph));
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(print(*again), print(*graph));
+}
+
+TEST(control, sizes_of_rows_that_are_given_count_where_every_trip_can_meet_them) {
+  auto graph = parse(with_rows(" rows=[3]"));
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(text_of(graph->type(graph->outputs()[0].value)), "f32[0,3]");
+}
+
+TEST(control, wrong_sizes_of_rows_are_refused) {
+  auto message = [](const std::string& rows) { return std::string(parse(with_rows(rows)).status().message()); };
+  EXPECT_NE(message(" rows=[n,n]").find("'rows' lists 2 sizes, but the rows that the body stacks have 1"),
+            std::string::npos)
+      << message(" rows=[n,n]");
+  EXPECT_NE(message(" rows=[-1]").find("negative"), std::string::npos) << message(" rows=[-1]");
+  auto scanned = [](const std::string& rows) {
+    return parse(R"(graph (n) {
+      x = input f32[n,3]
+      z = scan(x) body=graph {
+        a = input f32[3]
+        output a
+      } n_carry=0 n_xs=1)" +
+                 rows + "\n      output z\n    }");
+  };
+  auto five = scanned(" rows=[5]");
+  ASSERT_FALSE(five.ok() && five->guards().empty()) << print(*five);
+  auto three = scanned(" rows=[3]");
+  EXPECT_TRUE(three.ok()) << three.status().message();
+}
+
+}  // namespace rlx::test
