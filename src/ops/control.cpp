@@ -374,7 +374,8 @@ class LoopTypes {
     return body().implies(Guard::kEqual, size, outside) || RLX_TRY(require_in_body(i, formal, size));
   }
   // A loop without trips need not meet the guards of its body. So what is still to be required of the size of a carry
-  // or of a row becomes one of them: the graph around would require it of every run. Returns whether every trip meets it by now.
+  // or of a row becomes one of them: the graph around would require it of every run. Returns whether every trip meets
+  // it by now.
   Result<bool> require_in_body(size_t i, const Dim& formal, const Dim& size) {
     if (is_carried(formal, carried_) || mentions(size, varying_)) return false;
     Guard asked{Guard::kEqual, formal, size, args_.where(), true};
