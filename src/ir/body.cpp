@@ -9,6 +9,13 @@
 
 namespace rlx {
 
+std::vector<const Graph*> bodies_of(const Attrs& attrs) {
+  std::vector<const Graph*> bodies;
+  for (const AttrValue& value : attrs.values())
+    if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body) bodies.push_back(body->get());
+  return bodies;
+}
+
 std::vector<std::string> own_symbols(const Graph& graph) {
   std::vector<std::string> own;
   for (DecidedSize& size : decided_sizes(graph)) own.push_back(std::move(size.symbol));
@@ -54,12 +61,11 @@ static Nesting nesting(const Graph& graph, std::unordered_map<const Graph*, Nest
   if (auto found = known.find(&graph); found != known.end()) return found->second;
   Nesting all;
   for (const Node& node : graph.nodes())
-    for (const AttrValue& value : node.attrs.values())
-      if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body) {
-        Nesting inside = nesting(**body, known);
-        all.depth = std::max(all.depth, inside.depth + 1);
-        all.graphs = std::min(all.graphs + inside.graphs, kMaxBodies);
-      }
+    for (const Graph* body : bodies_of(node.attrs)) {
+      Nesting inside = nesting(*body, known);
+      all.depth = std::max(all.depth, inside.depth + 1);
+      all.graphs = std::min(all.graphs + inside.graphs, kMaxBodies);
+    }
   return known[&graph] = all;
 }
 

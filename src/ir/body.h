@@ -10,6 +10,9 @@
 
 namespace rlx {
 
+// The graphs in the attributes of a node, in their order.
+std::vector<const Graph*> bodies_of(const Attrs& attrs);
+
 // The symbols whose sizes nodes of this graph decide (decided_sizes). They have no meaning outside, even if the graph
 // around it has a symbol of the same name.
 std::vector<std::string> own_symbols(const Graph& graph);

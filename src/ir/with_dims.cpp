@@ -41,13 +41,6 @@ static std::vector<std::string> coming_into(const Graph& body, const SymbolDims&
   return coming;
 }
 
-static std::vector<const Graph*> bodies_of(const Attrs& attrs) {
-  std::vector<const Graph*> bodies;
-  for (const AttrValue& value : attrs.values())
-    if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body) bodies.push_back(body->get());
-  return bodies;
-}
-
 static bool names_carried(const AttrDef& def) {
   return def.kind == AttrKind::kStrs && def.name == "carried";
 }

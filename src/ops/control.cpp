@@ -271,11 +271,10 @@ Status infer_if(InferArgs& args) {
 static bool has_guards(const Graph& graph) {
   if (!graph.guards().empty()) return true;
   if (!graph.has_bodies()) return false;
-  bool found = false;
   for (const Node& node : graph.nodes())
-    for (const AttrValue& value : node.attrs.values())
-      if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body) found |= has_guards(**body);
-  return found;
+    for (const Graph* body : bodies_of(node.attrs))
+      if (has_guards(*body)) return true;
+  return false;
 }
 
 // The types of a loop's results, from the outputs of its body. Carries keep their sizes, except their own symbols,

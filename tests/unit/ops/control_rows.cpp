@@ -57,7 +57,9 @@ TEST(control, wrong_sizes_of_rows_are_refused) {
                  rows + "\n      output z\n    }");
   };
   auto five = scanned(" rows=[5]");
-  ASSERT_FALSE(five.ok() && five->guards().empty()) << print(*five);
+  ASSERT_FALSE(five.ok()) << print(*five);
+  EXPECT_EQ(five.status().code(), Code::kShape);
+  EXPECT_NE(five.status().message().find("the size of a row"), std::string::npos) << five.status().message();
   auto three = scanned(" rows=[3]");
   EXPECT_TRUE(three.ok()) << three.status().message();
 }
