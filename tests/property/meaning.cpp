@@ -236,6 +236,8 @@ Status Meaning::add_noisy_runs() {
     Graph normal = RLX_TRY(with_flushed(primitives, least));
     runs_.push_back(RLX_TRY(run_apart(normal)));
   }
+  // One reader of a value may have them, another may not.
+  for (const Graph& form : RLX_TRY(with_one_read_flushed(primitives))) runs_.push_back(RLX_TRY(run_apart(form)));
   auto noisy_run = [&](Noise noise) -> Result<Results> {
     Graph noisy = RLX_TRY(with_noise(primitives, noise, random));
     return interpret(noisy, inputs(), random_.params, {EvalMode::kOracle, Bounds::kClamp});

@@ -103,6 +103,10 @@ double vanishes_below(DType dtype, double least) {
   return dtype == DType::kF16 ? 0x1p-23 : 0;
 }
 
+bool may_vanish(const Graph& graph, Value value) {
+  return present(value) && vanishes_below(graph.type(value).dtype, kLeastNormal) > 0;
+}
+
 // The value with a 0 of the same sign in place of each number that may vanish.
 Value flushed(Graph& graph, Value value, double least = kLeastNormal) {
   double limit = vanishes_below(present(value) ? graph.type(value).dtype : DType::kBool, least);
@@ -142,7 +146,31 @@ Expr size_of_terms(Builder& builder, const Node& node, const Values& in, Value r
   return {};
 }
 
+// The read with this number is flushed. `number` is reduced by how many reads there are, so it is negative afterwards if
+// there is such a read.
+Result<Graph> with_read_flushed(const Graph& graph, int64_t& number) {
+  auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
+    auto inner = [&](const Graph& body) { return with_read_flushed(body, number); };
+    Attrs attrs = RLX_TRY(with_bodies(graph.node(index), inner));
+    Values read = in;
+    for (Value& value : read)
+      if (may_vanish(to, value) && number-- == 0) value = flushed(to, value);
+    return copy_node(graph, index, read, to, std::move(attrs));
+  };
+  return edited(graph, copy, Leaves::kAll, Guards::kKept);
+}
+
 }  // namespace
+
+Result<std::vector<Graph>> with_one_read_flushed(const Graph& graph) {
+  std::vector<Graph> forms;
+  for (int64_t read = 0;; read++) {
+    int64_t number = read;
+    Graph form = RLX_TRY(with_read_flushed(graph, number));
+    if (number >= 0) return forms;
+    forms.push_back(std::move(form));
+  }
+}
 
 Result<Graph> with_flushed(const Graph& graph, double least) {
   auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {

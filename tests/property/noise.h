@@ -22,4 +22,8 @@ Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random);
 Result<Graph> with_flushed(const Graph& graph, double least);
 Result<Graph> without_subnormals(const Graph& graph);
 
+// For each operand of each node, those in bodies included: the graph in which this reader alone takes numbers below the
+// normal ones as 0.
+Result<std::vector<Graph>> with_one_read_flushed(const Graph& graph);
+
 }  // namespace rlx::test

@@ -41,6 +41,35 @@ TEST(control, sizes_of_rows_that_are_given_count_where_every_trip_can_meet_them)
   EXPECT_EQ(text_of(graph->type(graph->outputs()[0].value)), "f32[0,3]");
 }
 
+TEST(control, a_while_keeps_the_sizes_of_its_rows_too) {
+  auto looped = [](const std::string& rows) {
+    return parse(R"(graph (n) {
+      x = input f32[n]
+      y, z = while(x) cond=graph {
+        a = input f32[n]
+        more = constant bool[] {false}
+        output more
+      } body=graph {
+        a = input f32[n]
+        part = slice(a) starts=[0] ends=[3]
+        row = neg(part)
+        output part
+        output row
+      } n_carry=1 max_trips=4)" +
+                 rows + "\n      output z\n    }");
+  };
+  for (auto [rows, size] : {std::pair("", Dim::symbol("n")), std::pair(" rows=[3]", Dim(3))}) {
+    auto graph = looped(rows);
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    Value z = graph->outputs()[0].value;
+    EXPECT_EQ(graph->node(z).attrs.dims("rows"), std::vector<Dim>{size}) << print(*graph);
+    EXPECT_EQ(graph->type(z).dims.back(), size);
+    auto again = parse(print(*graph));
+    ASSERT_TRUE(again.ok()) << again.status().message();
+    EXPECT_EQ(print(*again), print(*graph));
+  }
+}
+
 TEST(control, wrong_sizes_of_rows_are_refused) {
   auto message = [](const std::string& rows) { return std::string(parse(with_rows(rows)).status().message()); };
   EXPECT_NE(message(" rows=[n,n]").find("'rows' lists 2 sizes, but the rows that the body stacks have 1"),
