@@ -16,10 +16,10 @@ std::vector<const Graph*> bodies_of(const Attrs& attrs) {
   return bodies;
 }
 
-std::vector<std::string> own_symbols(const Graph& graph) {
-  std::vector<std::string> own;
-  for (DecidedSize& size : decided_sizes(graph)) own.push_back(std::move(size.symbol));
-  return own;
+std::vector<std::string> decided_symbols(const Graph& graph) {
+  std::vector<std::string> symbols;
+  for (DecidedSize& size : decided_sizes(graph)) symbols.push_back(std::move(size.symbol));
+  return symbols;
 }
 
 const std::vector<std::string>& carried_symbols(const Attrs& attrs) {
@@ -32,19 +32,19 @@ const std::vector<std::string>& carried_symbols(const Attrs& attrs) {
 }
 
 std::vector<std::string> own_symbols(const Attrs& attrs, const Graph& body) {
-  std::vector<std::string> own = own_symbols(body);
+  std::vector<std::string> own = decided_symbols(body);
   const std::vector<std::string>& carried = carried_symbols(attrs);
   own.insert(own.end(), carried.begin(), carried.end());
   return own;
 }
 
-void visit_decided_axes(const Node& node, VisitAxis body) {
+void visit_decided_axes(const Node& node, VisitAxis visit) {
   std::unordered_map<std::string_view, bool> decided;  // by symbol: whether a run finds it
   visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) { decided.emplace(symbol, in_run); });
   for (uint32_t i = 0; i < node.out.size() && !decided.empty(); i++)
     for (uint32_t axis = 0; axis < node.out[i].rank(); axis++)
       if (const std::string* name = node.out[i].dims[axis].symbol_name(); name && decided.contains(*name))
-        body(i, axis, *name, decided.at(*name));
+        visit(i, axis, *name, decided.at(*name));
 }
 
 namespace {

@@ -15,7 +15,7 @@ std::vector<const Graph*> bodies_of(const Attrs& attrs);
 
 // The symbols whose sizes nodes of this graph decide (decided_sizes). They have no meaning outside, even if the graph
 // around it has a symbol of the same name.
-std::vector<std::string> own_symbols(const Graph& graph);
+std::vector<std::string> decided_symbols(const Graph& graph);
 
 // The symbols in the sizes of the carries of a node's bodies: every trip sets them again. They have no meaning outside
 // either.
@@ -26,7 +26,7 @@ std::vector<std::string> own_symbols(const Attrs& attrs, const Graph& body);
 
 // Visits the axes of a node's outputs whose size the node decides.
 using VisitAxis = FunctionRef<void(uint32_t output, uint32_t axis, const std::string& symbol, bool in_run)>;
-void visit_decided_axes(const Node& node, VisitAxis body);
+void visit_decided_axes(const Node& node, VisitAxis visit);
 
 // How deep graphs may nest, and how many bodies a graph may have at all levels: passes, plans and texts follow them by
 // recursion, and visit a graph once for each place in which it is a body.

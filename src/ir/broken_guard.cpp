@@ -8,7 +8,7 @@ namespace rlx {
 static bool holds(const Guard& guard, const std::string& symbol, int64_t size) {
   SymbolLookup lookup = [&](std::string_view name) { return name == symbol ? std::optional(size) : std::nullopt; };
   auto a = evaluate(guard.a, lookup), b = evaluate(guard.b, lookup);
-  return a.ok() && b.ok() && (guard.relation == Guard::kEqual ? *a == *b : *a <= *b);
+  return a.ok() && b.ok() && holds(guard.relation, *a, *b);
 }
 
 // The largest size below `broken` at which the guard holds, if it also holds at all smaller sizes; else -1.

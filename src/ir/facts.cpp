@@ -8,6 +8,7 @@
 #include "base/inlined_vector.h"
 #include "base/lasting.h"
 #include "base/visit.h"
+#include "ir/body.h"
 
 namespace rlx {
 
@@ -111,11 +112,9 @@ void FactArgs::set(Interval range) {
 std::vector<BodyParam> body_params(const Node& node) {
   std::vector<BodyParam> found;
   if (!node.attrs.info()->has_bodies) return found;
-  for (const AttrValue& value : node.attrs.values()) {
-    auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
-    if (!body || !*body) continue;
-    for (uint32_t leaf : (*body)->params()) found.push_back({(*body)->leaf_name(leaf), (*body)->node(leaf).out[0]});
-    for (const Node& inner : (*body)->nodes())
+  for (const Graph* body : bodies_of(node.attrs)) {
+    for (uint32_t leaf : body->params()) found.push_back({body->leaf_name(leaf), body->node(leaf).out[0]});
+    for (const Node& inner : body->nodes())
       for (BodyParam& param : body_params(inner)) found.push_back(std::move(param));
   }
   std::stable_sort(found.begin(), found.end(), [](const BodyParam& a, const BodyParam& b) { return a.name < b.name; });

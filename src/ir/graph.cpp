@@ -144,7 +144,9 @@ Result<Value> Graph::add_input(std::string_view name, DType dtype, std::vector<D
     std::vector<std::string> symbols;
     visit_symbols(dim, [&](const std::string& symbol) { symbols.push_back(symbol); });
     for (const std::string& symbol : symbols) RLX_TRY(declare_symbol(symbol, {}));
-    if (range(dim).lo < 0) RLX_TRY(add_guard({Guard::kLessEqual, 0, dim, std::string(name), true}));
+    if (range(dim).lo < 0)
+      RLX_TRY(
+          add_guard({.relation = Guard::kLessEqual, .a = 0, .b = dim, .where = std::string(name), .is_derived = true}));
   }
   Value value = RLX_TRY(add(info(Op::kInput), {}, leaf_attrs(info(Op::kInput), name, dtype, std::move(dims))));
   note_leaf(value.node);
@@ -280,14 +282,9 @@ void Graph::set_attr(uint32_t node, std::string_view name, AttrValue value) {
   nodes_[node].attrs = nodes_[node].attrs.with(name, std::move(value));
 }
 
-static std::set<std::string> decided_symbols(const Graph& graph) {
-  std::set<std::string> symbols;
-  for (const DecidedSize& size : decided_sizes(graph)) symbols.insert(size.symbol);
-  return symbols;
-}
-
 Graph Graph::reordered(std::span<const uint32_t> order) && {
-  std::set<std::string> gone = decided_symbols(*this);
+  std::vector<std::string> decided = decided_symbols(*this);
+  std::set<std::string> gone(decided.begin(), decided.end());
   std::vector<uint32_t> map(nodes_.size(), UINT32_MAX);
   StableVector<Node> nodes;
   for (uint32_t index : order) {

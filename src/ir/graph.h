@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph: nodes in topological order, each with outputs whose types were inferred. Names are found by hash. A graph only
-// grows; only the rewriter may roll back what it has just added. Invariant: every node was accepted by its row (arity,
-// dtypes, attributes, shapes).
+// Graph: nodes in topological order, each with outputs whose types were inferred. Names are found by hash. A graph
+// grows. Code that adds on trial takes back what it has added (`roll_back`); `reordered` leaves nodes out. Invariant:
+// every node was accepted by its row (arity, dtypes, attributes, shapes).
 #pragma once
 
 #include <functional>
@@ -68,7 +68,7 @@ struct GraphOutput {
   Value value;
 };
 
-// A condition on sizes that could not be proved at build (semantics.md G1); checked whenever sizes are bound.
+// A condition on sizes that could not be proved at build (semantics.md G1); checked as soon as a run knows its sizes.
 struct Guard {
   enum Relation : uint8_t { kEqual, kLessEqual } relation;
   Dim a, b;
@@ -77,6 +77,9 @@ struct Guard {
   bool operator==(const Guard& other) const { return relation == other.relation && a == other.a && b == other.b; }
 };
 std::string text_of(const Guard& guard);  // "batch = n" or "n <= 512"
+inline bool holds(Guard::Relation relation, int64_t a, int64_t b) {
+  return relation == Guard::kEqual ? a == b : a <= b;
+}
 
 template <class T>
 using ByName = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
@@ -120,7 +123,8 @@ class Graph {
   Interval range(const Dim& dim) const;               // an open symbol is at most kLargestSymbol
   Interval declared_range(const Dim& dim) const;      // an open end stays open
   Dim not_negative(const Dim& dim) const;             // max(0, dim), or the dim where ranges prove it
-  // Dropped where ranges or guards prove it, RLX_E_SHAPE where ranges refute it.
+  // Dropped where ranges or guards prove it. RLX_E_SHAPE where ranges and the guards so far refute it;
+  // RLX_E_UNSUPPORTED if a dim has more than Dim::kMaxParts parts. On failure the graph is as before.
   Status add_guard(Guard guard);
   Status declare_guard(Guard guard);  // the same, but kept as it is even where other guards prove it
   const std::vector<Guard>& guards() const { return guards_; }

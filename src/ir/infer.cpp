@@ -21,7 +21,7 @@ std::string InferArgs::where() const {
 }
 
 Status InferArgs::require(Guard::Relation relation, const Dim& a, const Dim& b) {
-  return graph.add_guard({relation, a, b, where(), true});
+  return graph.add_guard({.relation = relation, .a = a, .b = b, .where = where(), .is_derived = true});
 }
 
 Result<Dim> InferArgs::same(const Dim& a, const Dim& b, std::string_view what) {

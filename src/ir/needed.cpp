@@ -2,19 +2,16 @@
 // Which nodes of a graph are needed.
 #include <algorithm>
 
+#include "ir/body.h"
 #include "ir/symbols.h"
 
 namespace rlx {
 
 bool is_pure(const OpInfo& info, const Attrs& attrs) {
   if (!info.is(kPure) || !info.has_bodies) return info.is(kPure);
-  auto is_pure_graph = [](const AttrValue& value) {
-    auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
-    return !body || !*body || std::all_of((*body)->nodes().begin(), (*body)->nodes().end(), [&](const Node& node) {
-      return is_pure((*body)->info(node), node.attrs);
-    });
-  };
-  return std::all_of(attrs.values().begin(), attrs.values().end(), is_pure_graph);
+  return std::ranges::all_of(bodies_of(attrs), [](const Graph* body) {
+    return std::ranges::all_of(body->nodes(), [&](const Node& node) { return is_pure(body->info(node), node.attrs); });
+  });
 }
 
 // If a node and its decomposition both decide a size, the later one counts.

@@ -22,10 +22,10 @@ void draw(const Graph& graph, uint64_t sample, Sizes& sizes) {
   }
 }
 
-bool holds(Guard::Relation relation, const Dim& a, const Dim& b, const Sizes& sizes) {
+bool holds_at(Guard::Relation relation, const Dim& a, const Dim& b, const Sizes& sizes) {
   auto size_of = [&](std::string_view name) { return std::optional(sizes.find(name)->second); };
   auto x = evaluate(a, size_of), y = evaluate(b, size_of);
-  return x.ok() && y.ok() && (relation == Guard::kEqual ? *x == *y : *x <= *y);
+  return x.ok() && y.ok() && holds(relation, *x, *y);
 }
 
 }  // namespace
@@ -39,10 +39,14 @@ bool holds_at_samples(const Graph& graph, Guard::Relation relation, const Dim& a
   for (uint64_t sample = 0; sample < kSamples; sample++) {
     draw(graph, sample, sizes);
     bool is_legal = std::all_of(graph.guards().begin(), graph.guards().end(),
-                                [&](const Guard& guard) { return holds(guard.relation, guard.a, guard.b, sizes); });
-    if (is_legal && !holds(relation, a, b, sizes)) return false;
+                                [&](const Guard& guard) { return holds_at(guard.relation, guard.a, guard.b, sizes); });
+    if (is_legal && !holds_at(relation, a, b, sizes)) return false;
   }
   return true;
+}
+
+bool guards_contradict(const Graph& graph) {
+  return holds_at_samples(graph, Guard::kEqual, 0, 1);
 }
 
 bool is_same_at_samples(const Graph& graph, const ValueType& a, const ValueType& b) {

@@ -11,6 +11,9 @@ namespace rlx {
 // True if no sizes were found at which the guards hold and the relation does not.
 bool holds_at_samples(const Graph& graph, Guard::Relation relation, const Dim& a, const Dim& b);
 
+// Whether no sizes were found at which all guards hold: they may contradict each other.
+bool guards_contradict(const Graph& graph);
+
 // The same type by proof, or at all of these sizes.
 bool is_same_at_samples(const Graph& graph, const ValueType& a, const ValueType& b);
 

@@ -34,7 +34,7 @@ class Verifier {
       if (status.ok()) status = check_attrs(node);
       if (status.ok()) status = check_types(node);
       if (status.ok()) scope_.note_decided(graph_.node(node));
-      if (!status.ok()) return is_hosts_ ? at_call(node, std::move(status)) : at_node(node, status);
+      if (!status.ok()) return host_failed_ ? at_call(node, std::move(status)) : at_node(node, status);
     }
     RLX_TRY(check_guards());
     RLX_TRY(check_leaves());
@@ -87,7 +87,7 @@ class Verifier {
   Status check_body(const Graph& body) {
     Verifier inner(body);
     Status status = inner.run();
-    is_hosts_ = inner.is_hosts_;
+    host_failed_ = inner.host_failed_;
     return status;
   }
 
@@ -105,8 +105,8 @@ class Verifier {
     Node inferred{node.op, node.in, node.attrs, {}, node.name};
     Status again = infer_node(scope_, info, input_types(graph_, info, node.in), inferred);
     // If no sizes meet the guards, it depends on their order which of them is found to be in error, if any.
-    if (again.code() == Code::kShape && holds_at_samples(graph_, Guard::kEqual, 0, 1)) return {};
-    is_hosts_ = !again.ok() && info.is(kOnHost);
+    if (again.code() == Code::kShape && guards_contradict(graph_)) return {};
+    host_failed_ = !again.ok() && info.is(kOnHost);
     RLX_TRY(again);
     if (!(inferred.attrs == node.attrs)) return wrong("its attributes are not in normal form");
     if (inferred.out.size() != node.out.size())
@@ -177,7 +177,7 @@ class Verifier {
   const Graph& graph_;
   Graph scope_;
   size_t known_guards_ = 0;
-  bool is_hosts_ = false;  // the failure: an answer of the host to inference, which says nothing about the graph
+  bool host_failed_ = false;  // the failure is an answer of the host to inference, which says nothing about the graph
   std::unordered_set<const Graph*> bodies_;  // verified
 };
 

@@ -5,13 +5,12 @@
 #include "ops/control.h"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include "base/contains.h"
+#include "ir/body.h"
 #include "ir/facts.h"
 #include "ir/symbols.h"
-#include "ops/eval.h"
 #include "ops/index.h"
 
 namespace rlx {
@@ -32,7 +31,7 @@ static std::set<std::string> sizes_of_carries(const Graph& body, size_t carries)
   for (size_t i = 0; i < std::min(carries, body.inputs().size()); i++)
     for (const Dim& dim : body.node(body.inputs()[i]).out[0].dims)
       if (dim.symbol_name()) sizes.insert(*dim.symbol_name());
-  for (const std::string& own : own_symbols(body)) sizes.erase(own);
+  for (const std::string& own : decided_symbols(body)) sizes.erase(own);
   return sizes;
 }
 
@@ -61,7 +60,7 @@ static bool is_carried(const Dim& dim, const std::vector<std::string>& carried) 
 // Checks the symbols that the sub-graph uses. Those in `carried` come with an input of this graph.
 static Status check_symbols(InferArgs& args, const std::string& name, const Graph& graph,
                             const std::vector<std::string>& carried) {
-  std::vector<std::string> own = own_symbols(graph);
+  std::vector<std::string> own = decided_symbols(graph);
   std::set<std::string> used, given = sizes_of_carries(graph, graph.inputs().size());
   std::copy_if(carried.begin(), carried.end(), std::back_inserter(own), [&](auto& it) { return given.contains(it); });
   visit_symbols(graph, [&](const std::string& symbol) { used.insert(symbol); });
@@ -137,7 +136,7 @@ class DecidedSymbols {
 
   Result<Dim> next(Interval range) {
     if (given_.size() <= used_.size() && !given_.empty())
-      return args_.fail(Code::kOption, format("'{}' names fewer sizes than are open", attr_));
+      return args_.fail(Code::kOption, format("'{}' names fewer sizes than the node decides", attr_));
     used_.push_back(given_.empty() ? fresh_symbol(args_.graph, args_.info.name) : given_[used_.size()]);
     if (!taken_.insert(used_.back()).second)
       return args_.fail(Code::kOption, format("'{}' names the size '{}' twice", attr_, used_.back()))
@@ -172,8 +171,8 @@ class JoinedSizes {
         then_(then),
         otherwise_(otherwise),
         when_(std::move(when)),
-        own_then_(own_symbols(then)),
-        own_otherwise_(own_symbols(otherwise)) {}
+        own_then_(decided_symbols(then)),
+        own_otherwise_(decided_symbols(otherwise)) {}
 
   Result<Dim> join(const Dim& a, const Dim& b) {
     bool is_own = mentions(a, own_then_) || mentions(b, own_otherwise_);
@@ -287,7 +286,7 @@ class LoopTypes {
         given_(args.attrs.graph("body")),
         length_(std::move(length)),
         carried_(carried),
-        varying_(own_symbols(*given_)) {
+        varying_(decided_symbols(*given_)) {
     if (args.attrs.has("rows")) given_rows_ = args.attrs.dims("rows");
     varying_.insert(varying_.end(), carried.begin(), carried.end());
   }
@@ -368,16 +367,17 @@ class LoopTypes {
       RLX_TRY(args_.same(given, size, what(i) + ": the size of a row"));
     return given;
   }
-  // Whether every trip that is made meets it by now. `formal`: the size `outside` as the body writes it.
+  // Whether `size` equals `outside` in every trip: by the guards that the body has, or by one that this adds. `formal`:
+  // `outside` as the body writes it.
   Result<bool> holds_in_body(size_t i, const Dim& outside, const Dim& formal, const Dim& size) {
     return body().implies(Guard::kEqual, size, outside) || RLX_TRY(require_in_body(i, formal, size));
   }
-  // A loop without trips need not meet the guards of its body. So what is still to be required of the size of a carry
-  // or of a row becomes one of them: the graph around would require it of every run. Returns whether every trip meets
-  // it by now.
+  // Adds the guard `formal` = `size` to the body, and not to the graph around: a loop without trips need not meet it,
+  // but every run checks a guard of the graph around. False where nothing is added: the size belongs to a carry, or the
+  // graph around implies the guard. One that no sizes meet holds only if no trip is made.
   Result<bool> require_in_body(size_t i, const Dim& formal, const Dim& size) {
     if (is_carried(formal, carried_) || mentions(size, varying_)) return false;
-    Guard asked{Guard::kEqual, formal, size, args_.where(), true};
+    Guard asked{.relation = Guard::kEqual, .a = formal, .b = size, .where = args_.where(), .is_derived = true};
     if (args_.graph.implies(asked.relation, asked.a, asked.b)) return false;
     if (!may_hold(asked)) return length_ && args_.graph.implies(Guard::kEqual, 0, *length_);
     if (!guarded_) guarded_ = *given_;
@@ -390,9 +390,9 @@ class LoopTypes {
   // Whether sizes of the graph around may meet the guard, which is not recorded.
   bool may_hold(const Guard& guard) {
     Graph::Mark before = args_.graph.mark();
-    bool may_hold = args_.graph.add_guard(guard).ok();
+    bool is_added = args_.graph.add_guard(guard).ok();
     args_.graph.roll_back(before);
-    return may_hold;
+    return is_added;
   }
   std::string what(size_t i) const { return "'body', output '" + body().outputs()[i].name + "'"; }
   Status check_steady(size_t i, const Dim& dim) const {
@@ -449,8 +449,8 @@ static Result<Dim> scan_length(InferArgs& args, std::span<const ValueType> xs) {
                                                : "'length' is that of the xs: it may not be given");
   Dim length = xs.empty() ? args.attrs.dim("length") : Dim();
   for (size_t i = 0; i < xs.size(); i++) {
-    if (xs[i].rank() == 0) return wrong_rank(format("xs {}", i), "1 or more, for its steps", 0);
-    length = i == 0 ? xs[i].dims[0] : RLX_TRY(args.same(length, xs[i].dims[0], "the number of steps of the xs"));
+    if (xs[i].rank() == 0) return wrong_rank(format("xs {}", i), "1 or more, for its trips", 0);
+    length = i == 0 ? xs[i].dims[0] : RLX_TRY(args.same(length, xs[i].dims[0], "the number of trips of the xs"));
   }
   if (args.graph.range(length).hi < 0) return args.fail(Code::kShape, "the length " + length.text() + " is negative");
   if (args.graph.range(length).lo < 0) RLX_TRY(args.require_le(0, length, "the length"));
@@ -474,62 +474,6 @@ Status infer_scan(InferArgs& args) {
   for (size_t i = carries; i < args.attrs.graph("body")->outputs().size(); i++)
     args.out.push_back(RLX_TRY(types.stacked(i, length)));
   return types.keep();
-}
-
-// ---- trips, for the reference ----
-
-SymbolLookup without_carried(const Attrs& attrs, const SymbolLookup& around) {
-  return [&](std::string_view name) {
-    return contains(carried_symbols(attrs), std::string(name)) ? std::nullopt : around(name);
-  };
-}
-
-Result<bool> takes_then(const Attrs& attrs, const Operand& pred, const SymbolLookup& sizes) {
-  if (attrs.has("when")) return RLX_TRY(evaluate(attrs.dim("when"), sizes)) != 0;
-  return static_cast<bool>(*pred.as<bool8>());
-}
-
-static bool is_scan(const Attrs& attrs) {
-  return attrs.info()->op() == Op::kScan;
-}
-
-static bool runs_backwards(const Attrs& attrs) {
-  return is_scan(attrs) && attrs.flag("reverse");
-}
-
-Result<LoopRun> run_loop(const Attrs& attrs, std::vector<Tensor> values, int64_t most, const RunBody& run) {
-  auto carries = static_cast<size_t>(attrs.i64("n_carry")),
-       xs = is_scan(attrs) ? static_cast<size_t>(attrs.i64("n_xs")) : 0;
-  std::vector<Tensor> given = values;
-  LoopRun done;
-  while (most < 0 || done.trips() < most) {
-    int64_t at = runs_backwards(attrs) ? most - 1 - done.trips() : done.trips();
-    for (size_t i = carries; i < carries + xs; i++) values[i] = RLX_TRY(given[i].row(at));
-    if (!is_scan(attrs)) {
-      std::vector<Tensor> more = RLX_TRY(run(*attrs.graph("cond"), values));
-      if (!*more[0].as<bool8>()) break;
-    }
-    std::vector<Tensor> results = RLX_TRY(run(*attrs.graph("body"), values));
-    auto rows = results.begin() + static_cast<ptrdiff_t>(carries);
-    std::move(results.begin(), rows, values.begin());
-    done.rows.emplace_back(std::make_move_iterator(rows), std::make_move_iterator(results.end()));
-  }
-  values.resize(carries);
-  done.carries = std::move(values);
-  return done;
-}
-
-void LoopRun::stack(const Attrs& attrs, size_t i, std::byte* to) const {
-  for (size_t trip = 0; trip < rows.size(); trip++) {
-    const Tensor& row = rows[trip][i];
-    size_t at = runs_backwards(attrs) ? rows.size() - 1 - trip : trip;
-    if (row.bytes()) std::memcpy(to + at * row.bytes(), row.data(), row.bytes());
-  }
-}
-
-Result<int64_t> scan_steps(const Attrs& attrs, std::span<const Tensor> values, const SymbolLookup& sizes) {
-  if (attrs.i64("n_xs") == 0) return evaluate(attrs.dim("length"), sizes);
-  return values[static_cast<size_t>(attrs.i64("n_carry"))].dims()[0];
 }
 
 }  // namespace rlx

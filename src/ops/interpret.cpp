@@ -4,10 +4,11 @@
 #include "base/check_size.h"
 #include "base/contains.h"
 #include "base/size_failure.h"
+#include "ir/body.h"
 #include "ir/broken_guard.h"
-#include "ops/control.h"
 #include "ops/expr.h"
 #include "ops/index.h"
+#include "ops/trips.h"
 
 namespace rlx {
 
@@ -76,7 +77,7 @@ class Interpreter {
   Status check_guards() const {
     for (const Guard& guard : graph_.guards()) {
       auto a = evaluate(guard.a, lookup()), b = evaluate(guard.b, lookup());
-      if (!a.ok() || !b.ok() || (guard.relation == Guard::kEqual ? *a == *b : *a <= *b)) continue;
+      if (!a.ok() || !b.ok() || holds(guard.relation, *a, *b)) continue;
       return broken_guard(graph_, guard, lookup()).with(kDependsOnSizes, "1");
     }
     return {};
@@ -146,7 +147,7 @@ class Interpreter {
       return run_sub_graph(body, inputs, inside, params_, options_);
     };
     int64_t most =
-        node.op == Op::kWhile ? node.attrs.i64("max_trips") : RLX_TRY(scan_steps(node.attrs, given, lookup()));
+        node.op == Op::kWhile ? node.attrs.i64("max_trips") : RLX_TRY(scan_trips(node.attrs, given, lookup()));
     LoopRun done = RLX_TRY(rlx::run_loop(node.attrs, std::move(given), most, run));
     values_[index] = done.carries;
     RLX_TRY(bind_results(index, node));
@@ -225,7 +226,7 @@ class Interpreter {
 Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
                                           const SymbolLookup& around, const ParamTensors& params, EvalOptions options) {
   SymbolSizes sizes;
-  std::vector<std::string> own = own_symbols(graph);
+  std::vector<std::string> own = decided_symbols(graph);
   for (const auto& [symbol, range] : graph.symbols())
     if (!contains(own, symbol))
       if (auto size = around(symbol)) sizes.emplace(symbol, *size);

@@ -84,7 +84,11 @@ class EarlyGuards {
   // A stored type may be simpler, by what guards prove.
   void require_same(std::span<const Dim> inferred, std::span<const Dim> stored, const Node& node) {
     for (size_t i = 0; i < std::min(inferred.size(), stored.size()); i++)
-      (void)scope_.add_guard({Guard::kEqual, inferred[i], stored[i], std::string(scope_.info(node).name), true});
+      (void)scope_.add_guard({.relation = Guard::kEqual,
+                              .a = inferred[i],
+                              .b = stored[i],
+                              .where = std::string(scope_.info(node).name),
+                              .is_derived = true});
   }
 
   void keep(const Guard& guard) {

@@ -11,7 +11,7 @@ static Dim count_of(const Plan& plan, std::span<const SizeId> ids) {
   return element_count(std::span<const Dim>(dims));
 }
 
-// In a complete plan an access knows its base; before that, its buffer does.
+// The base of a buffer stands in the plan's list, because sharing may still change it; that of a slot in the access.
 static uint32_t base_of(const Plan& plan, const Access& access) {
   return access.buffer == Access::kNoBuffer ? access.base : plan.buffers[access.buffer].base;
 }

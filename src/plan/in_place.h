@@ -15,7 +15,8 @@ bool writes_over(const Plan& plan, const Step& step, size_t output, size_t input
 class SlotUses {
  public:
   explicit SlotUses(const Plan& plan);
-  // Whether an output slot can always share the memory of an input slot. The plan must be complete.
+  // Whether an output slot can always share the memory of an input slot. The plan must have all its steps;
+  // buffers need no place yet.
   bool may_share(size_t output, size_t input) const;
   // A step that still reads the input after the output was written over it; kNone if there is none.
   static constexpr uint32_t kNone = UINT32_MAX;

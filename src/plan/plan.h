@@ -124,7 +124,7 @@ struct PlanSymbol {
   Interval range;                // declared
   int64_t upper;                 // planned
   bool is_open = false;          // no bound: buffers of this size lie in rooms
-  uint32_t made_by = kGiven;     // the run knows the size before this step; kGiven: before the run
+  uint32_t made_by = kGiven;     // the step that finds the size, known to all later ones; kGiven: before the run
   std::vector<SizeId> sizes;     // entries of the size table that name it
   std::vector<uint32_t> guards;  // those that can be checked once this size is known
   bool is_fresh() const { return made_by != kGiven; }
@@ -169,8 +169,9 @@ struct Control {
   static constexpr int64_t kStays = -1, kOpen = -1;
   static constexpr SizeId kByData = UINT32_MAX;
   uint32_t step = 0;
-  std::vector<PlanBody> bodies;      // in the order of body_attrs
-  std::vector<int64_t> spares;       // by carry: the place for every other trip; kStays: all trips write to the result
+  std::vector<PlanBody> bodies;  // in the order of body_attrs
+  // By carry: the place for every other trip; kStays: all trips write to the result. Not used where out_bytes is kOpen.
+  std::vector<int64_t> spares;
   std::vector<int64_t> out_bytes;    // by output, at the upper sizes; kOpen: it lies in a room
   std::vector<CarriedSize> decides;  // symbols of the plan that its outputs may set
   int64_t flag_offset = 0;           // where the value of the condition lies
@@ -215,7 +216,7 @@ struct Plan {
   int64_t arena_bytes = 0, sized_bytes = 0;
 
   uint32_t symbol(std::string_view name) const;  // or kNoSymbol
-  // The step before which the last symbol of this dim becomes known; kGiven if all are known before the run.
+  // The step that finds the last symbol of this dim; kGiven if all are known before the run.
   uint32_t known_at(const Dim& dim) const;
   uint32_t known_at(std::span<const SizeId> dims) const;
   const Graph& graph() const { return lowered->graph; }

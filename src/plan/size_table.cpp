@@ -14,21 +14,21 @@ namespace rlx {
 using NodeBySymbol = std::unordered_map<std::string_view, uint32_t>;
 
 // A size that the run finds must come from one node, and from no input: kernels read an input at its own size.
-static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& fresh, NodeBySymbol& made_by) {
+static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& decided, NodeBySymbol& maker_of) {
   auto refuse = [&](const std::string& symbol, const std::string& other) {
-    return Status(Code::kShape, "the size '" + symbol + "', which " + graph.describe(made_by.at(symbol)) +
+    return Status(Code::kShape, "the size '" + symbol + "', which " + graph.describe(maker_of.at(symbol)) +
                                     " finds in its data, is also that of " + other)
         .with("value", symbol);
   };
-  for (const DecidedSize& size : fresh)
-    if (auto [found, is_new] = made_by.emplace(size.symbol, size.node); !is_new && found->second != size.node)
+  for (const DecidedSize& size : decided)
+    if (auto [found, is_new] = maker_of.emplace(size.symbol, size.node); !is_new && found->second != size.node)
       return refuse(size.symbol, graph.describe(size.node));
-  if (fresh.empty()) return {};
+  if (decided.empty()) return {};
   for (uint32_t input : graph.inputs())
     for (const Dim& dim : graph.node(input).out[0].dims) {
       std::string taken;
       visit_symbols(dim, [&](const std::string& name) {
-        if (made_by.contains(name)) taken = name;
+        if (maker_of.contains(name)) taken = name;
       });
       if (!taken.empty()) return refuse(taken, "the input '" + graph.leaf_name(input) + "'");
     }
@@ -56,9 +56,9 @@ struct SizeTable::Join {
   std::unordered_map<std::string, JoinedSize> sizes = {};  // by symbol
 };
 
-SizeTable::Joins SizeTable::find_joins(const std::vector<DecidedSize>& fresh) const {
+SizeTable::Joins SizeTable::find_joins(const std::vector<DecidedSize>& decided) const {
   Joins joins;
-  for (const DecidedSize& size : fresh) {
+  for (const DecidedSize& size : decided) {
     const Node& node = plan_.graph().node(size.node);
     if (node.op != Op::kIf || joins.contains(size.node)) continue;
     Join join{Branch(*node.attrs.graph("then")), Branch(*node.attrs.graph("else"))};
@@ -96,23 +96,23 @@ static Status no_upper_sizes(std::span<const std::string> names) {
 
 Status SizeTable::set_symbols(const UpperSizes& upper) {
   const Graph& graph = plan_.graph();
-  std::vector<DecidedSize> fresh = decided_sizes(graph);
-  NodeBySymbol made_by;
-  RLX_TRY(check_sources(graph, fresh, made_by));
-  const Joins joins = find_joins(fresh);
+  std::vector<DecidedSize> decided = decided_sizes(graph);
+  NodeBySymbol maker_of;
+  RLX_TRY(check_sources(graph, decided, maker_of));
+  const Joins joins = find_joins(decided);
   std::unordered_map<std::string_view, int64_t> wanted;
   for (const auto& [name, size] : upper) wanted[name] = size;
   std::vector<std::string> missing;
   for (const auto& [name, range] : graph.symbols()) {
     int64_t upper_size = range.hi;
-    auto maker = made_by.find(name);
-    if (maker != made_by.end()) upper_size = most_of(name, maker->second, joins, upper_size);
+    auto maker = maker_of.find(name);
+    if (maker != maker_of.end()) upper_size = most_of(name, maker->second, joins, upper_size);
     auto given = wanted.find(name);
     if (given != wanted.end()) upper_size = given->second;
     // A size that the run finds may have a very large maximum, which only says what an i32 or i64 can hold. No plan
     // can reserve memory for it, so the size is open.
     int64_t largest = std::max(kLargestSymbol, range.lo);
-    bool is_large = maker != made_by.end() && upper_size > largest;
+    bool is_large = maker != maker_of.end() && upper_size > largest;
     bool is_open = is_large || (upper_size >= Interval::kUnbounded && plan_.is_body);
     if (is_open) upper_size = std::min(largest, range.hi);
     if (given == wanted.end() && upper_size >= Interval::kUnbounded)

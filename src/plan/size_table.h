@@ -32,7 +32,7 @@ class SizeTable {
   struct Branch;
   struct Join;                                       // of the branches of an `if`: the sizes in which they differ
   using Joins = std::unordered_map<uint32_t, Join>;  // by node
-  Joins find_joins(const std::vector<DecidedSize>& fresh) const;
+  Joins find_joins(const std::vector<DecidedSize>& decided) const;
   void note_chosen(const Joins& joins);  // in the plan
   int64_t most_of(const std::string& symbol, uint32_t maker, const Joins& joins, int64_t declared) const;
   Interval open_range(const Dim& dim, const Branch* branch = nullptr) const;

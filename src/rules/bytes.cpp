@@ -64,7 +64,7 @@ class ByteFunction {
   Expr numbers_;
 };
 
-// i8 numbers in the order of their bytes. The shape has the rank of the values that they stand for.
+// All 256 numbers of the dtype, in the order of their bytes. The shape has the rank of the values that they stand for.
 static Expr all_numbers(const Match& m, Expr numbers) {
   std::vector<int64_t> dims(numbers.rank(), 1);
   dims[0] = kNumbersOfByte;

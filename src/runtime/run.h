@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run: one run of a program, from its start to its end, and all memory that it reads and writes. The life of a run:
 //
-//   Exec::run or Exec::submit, on the caller's thread
-//     Exec::catch_up     takes in the results of earlier runs; if one has failed, links are restored as it found them
-//     Exec::prepare      links exchange, sizes are found and checked, every base gets its place: after this no argument
-//                        of the caller can cause a failure
+//   Exec::run, Exec::submit, or Exec::run_once (of Program::run), on the caller's thread
+//     earlier runs       run waits for all; submit takes in those that have ended (catch_up); run_once has none. If one
+//                        has failed, links are restored as it found them
+//     Exec::prepare      links exchange, sizes are found and checked, every base gets its place. What fails after this
+//                        is due to contents: an index out of range, or a size that the run finds
 //   RunQueue             submit only: waits until the fences and the run before are done
 //   Run::execute, on any thread
 //     inputs are staged  where the device cannot use what is bound as it lies

@@ -44,7 +44,7 @@ int64_t stand_in(const PlanSymbol& symbol, int64_t last) {
 
 Status check_guard(const Graph& graph, const Guard& guard, const SymbolLookup& lookup) {
   int64_t a = RLX_TRY(evaluate(guard.a, lookup)), b = RLX_TRY(evaluate(guard.b, lookup));
-  if (guard.relation == Guard::kEqual ? a == b : a <= b) return {};
+  if (holds(guard.relation, a, b)) return {};
   return broken_guard(graph, guard, lookup);
 }
 

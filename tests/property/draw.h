@@ -89,7 +89,7 @@ bool add_spelling(Draw& draw);   // spellings.cpp: a composite in its expanded f
 void add_something(Draw& draw);  // generate.cpp: any of these
 
 using Spelling = Expr (*)(Draw&, Builder&);
-std::span<const Spelling> norm_spellings();        // spell_norms.cpp
+std::span<const Spelling> norm_spellings();        // spellings.cpp
 std::span<const Spelling> activation_spellings();  // spell_activations.cpp
 std::span<const Spelling> attention_spellings();   // spell_attention.cpp
 std::span<const Spelling> layer_spellings();       // spell_layers.cpp: linear, siblings, gated

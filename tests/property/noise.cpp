@@ -146,8 +146,8 @@ Expr size_of_terms(Builder& builder, const Node& node, const Values& in, Value r
   return {};
 }
 
-// The read with this number is flushed. `number` is reduced by how many reads there are, so it is negative afterwards if
-// there is such a read.
+// The read with this number is flushed. `number` is reduced by how many reads there are, so it is negative afterwards
+// if there is such a read.
 Result<Graph> with_read_flushed(const Graph& graph, int64_t& number) {
   auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
     auto inner = [&](const Graph& body) { return with_read_flushed(body, number); };

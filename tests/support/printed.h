@@ -33,8 +33,8 @@ inline std::string without_types(const std::string& text) {
   return kept;
 }
 
-// Whether text that is read and printed again changes once at most, and not in nodes. Where the parser has no proof that
-// a size is the one that is written, its own stays, which may rest on the guards of later nodes.
+// Whether text that is read and printed again changes once at most, and not in nodes. Where the parser has no proof
+// that a size is the one that is written, its own stays, which may rest on the guards of later nodes.
 inline bool settles(const std::string& text, const std::string& again, const std::string& third) {
   return without_guards(again) == without_guards(third) &&
          without_types(without_guards(text)) == without_types(without_guards(again));

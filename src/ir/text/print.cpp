@@ -64,7 +64,7 @@ class Printer {
   // name around.
   void print_symbols() {
     std::string list;
-    const std::vector<std::string> own = around_ ? own_symbols(graph_) : std::vector<std::string>();
+    const std::vector<std::string> own = around_ ? decided_symbols(graph_) : std::vector<std::string>();
     for (const auto& [symbol, range] : graph_.symbols()) {
       bool is_another = contains(carried_, symbol) || contains(own, symbol);
       if (around_ && around_->knows(symbol, range) && !is_another) continue;
