@@ -25,14 +25,14 @@ bool repeats_heads(const Match& m, Expr merged) {
 }
 
 // The dims of scores as [B, H, queries, keys]. Scores of rank 3 have one head; a rank above 4 means more batch axes.
-std::vector<Dim> with_heads(const std::vector<Dim>& scores) {
+std::vector<Dim> as_four_dims(const std::vector<Dim>& scores) {
   size_t rank = scores.size();
   Dim heads = rank == 3 ? Dim(1) : scores[rank - 3];
   return {element_count(std::span(scores).first(rank == 3 ? 1 : rank - 3)), heads, scores[rank - 2], scores[rank - 1]};
 }
 
-Expr with_heads(Expr x, const std::vector<Dim>& heads) {
-  return x.rank() == 4 ? x : reshape(x, {heads[0], heads[1], x.dim(-2), x.dim(-1)});
+Expr with_heads(Expr x, const std::vector<Dim>& dims4) {
+  return x.rank() == 4 ? x : reshape(x, {dims4[0], dims4[1], x.dim(-2), x.dim(-1)});
 }
 
 // ---- masks in normal form ----
@@ -224,19 +224,19 @@ Expr form_attention(const Match& m) {
   auto s = take_scores(m, value);
   if (!s) return m.miss("the scores are not a product of q and k, or have another use");
   if (v.rank() != s->q.rank()) return m.miss("v has another rank than q");
-  const std::vector<Dim> dims = m.anchor().dims(), scores = value.dims(), heads = with_heads(scores);
-  Expr q = with_heads(s->q, heads), k = with_heads(s->k, heads);
+  const std::vector<Dim> result_dims = m.anchor().dims(), score_dims = value.dims(), dims4 = as_four_dims(score_dims);
+  Expr q = with_heads(s->q, dims4), k = with_heads(s->k, dims4);
   NamedAttrs attrs{
       {"scale", s->scale}, {"softcap", s->softcap}, {"empty_row", std::string(empty_row(*s, found->zeroes_nan))}};
-  Masks masks = parts_of(m, s->mask, scores);
+  Masks masks = parts_of(m, s->mask, score_dims);
   align(masks, q.dim(2), k.dim(2), attrs);
-  Expr mask = regrouped(conjunction(masks.others), scores, heads), bias = regrouped(s->bias, scores, heads);
+  Expr mask = regrouped(conjunction(masks.others), score_dims, dims4), bias = regrouped(s->bias, score_dims, dims4);
   if (q.dtype() == DType::kF32) v = in_f32(v);  // queries that a factor of their head has made f32
   Expr y =
-      m.builder().op(Op::kAttention, {q, k, with_heads(v, heads), mask, bias, Expr(), Expr(), found->sinks}, attrs);
+      m.builder().op(Op::kAttention, {q, k, with_heads(v, dims4), mask, bias, Expr(), Expr(), found->sinks}, attrs);
   if (m.is_refused(y)) return m.miss("no kernel for the attention");
   if (y.valid()) y = cast(y, m.anchor().dtype());
-  return y.valid() && !(y.dims() == dims) ? reshape(y, dims) : y;
+  return y.valid() && !(y.dims() == result_dims) ? reshape(y, result_dims) : y;
 }
 
 // The heads before they were repeated: [B,G,1,S,D] as [B,G,S,D].

@@ -48,7 +48,8 @@ Expr regrouped(Expr term, std::span<const Dim> from, std::span<const Dim> to) {
 
 namespace {
 
-bool is_held(const Match& m, Expr value) {
+// Whether a `scores` op stands for this value already.
+bool has_scores_op(const Match& m, Expr value) {
   std::vector<uint32_t> users = m.users(value);
   return std::any_of(users.begin(), users.end(), [&](uint32_t user) {
     return m.graph().node(user).op == Op::kScores && m.graph().node(user).in[0] == value.value();
@@ -58,7 +59,7 @@ bool is_held(const Match& m, Expr value) {
 // The op `scores` that stands for the anchor; absent if there is one already. The fill is rounded to the anchor's
 // dtype, where it may become -inf.
 Expr absorbed(const Match& m, Scores s) {
-  if (!is_float(m.anchor().dtype()) || is_held(m, m.anchor())) return Expr();
+  if (!is_float(m.anchor().dtype()) || has_scores_op(m, m.anchor())) return Expr();
   s.fill = rounded_to(m.anchor().dtype(), s.fill);
   if (s.stays_additive && s.mask && std::isfinite(s.fill)) return m.miss("masks of different fills");
   if (m.anchor().dims() != s.value.dims() && !m.is(m.anchor(), Op::kReshape))
