@@ -101,8 +101,8 @@ class Conversion {
 
   Result<Graph> run() {
     RLX_TRY(copy_.declare());
-    for (uint32_t node : given_.inputs()) copy_.copy(node);
-    for (uint32_t node : given_.params()) copy_.copy(node);
+    for (uint32_t node : given_.inputs()) copy_.copy_keeping_types(node);
+    for (uint32_t node : given_.params()) copy_.copy_keeping_types(node);
     for (uint32_t node = 0; node < given_.nodes().size(); node++) {
       if (!given_.info(given_.node(node)).is(kInterface)) RLX_TRY(convert(node));
       RLX_TRY(cast_outputs(node));
