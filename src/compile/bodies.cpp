@@ -65,7 +65,7 @@ static Result<Graph> with_free_names(Graph body, const Names& params) {
     RLX_TRY(copy.add_input(i, name));
   }
   for (uint32_t node = 0; node < body.nodes().size(); node++)
-    if (!copy.has({node, 0})) copy.copy(node);
+    if (!copy.has({node, 0})) copy.copy_keeping_types(node);
   RLX_TRY(copy.add_outputs());
   return made;
 }

@@ -69,7 +69,7 @@ static void write_nodes(JsonWriter& json, const CompiledGraph& source, const Low
                         const std::string& body) {
   const Graph& graph = lowered.graph;
   Facts facts(graph);
-  Layouts layouts = choose_layouts(lowered);
+  Layouts layouts = choose_views(lowered);
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     const Node& node = graph.node(i);
     if (graph.info(node).is(kLeaf)) continue;
@@ -101,7 +101,7 @@ struct Slow {
 void collect(const CompiledGraph& source, const Lowered& lowered, const Host& host, std::vector<Slow>& slow) {
   const Graph& graph = lowered.graph;
   Facts facts(graph);
-  Layouts layouts = choose_layouts(lowered);
+  Layouts layouts = choose_views(lowered);
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     const Node& node = graph.node(i);
     if (graph.info(node).is(kLeaf) || is_view(layouts, i) || !lowered.kernels[i]) continue;

@@ -74,7 +74,7 @@ class Inlining {
       bool is_leaf = branch.info(branch.node(i)).is(kLeaf);
       std::vector<Value> outputs = is_leaf ? std::vector<Value>() : RLX_TRY(replaced(inlined, i));
       inlined.set_outputs(i, outputs);
-      if (outputs.empty()) RLX_TRY(inlined.infer_again(i));
+      if (outputs.empty()) RLX_TRY(inlined.copy_inferring_types(i));
     }
     std::vector<Value> outputs;
     for (const GraphOutput& output : branch.outputs()) outputs.push_back(inlined.mapped(output.value));

@@ -58,11 +58,11 @@ Status GraphCopy::add_outputs() {
   return {};
 }
 
-void GraphCopy::copy(uint32_t node) {
+void GraphCopy::copy_keeping_types(uint32_t node) {
   set_made(node, to_.append_copy(from_, node, mapped(from_.node(node).in)));
 }
 
-Status GraphCopy::infer_again(uint32_t index) {
+Status GraphCopy::copy_inferring_types(uint32_t index) {
   const Node& node = from_.node(index);
   if (node.op == Op::kParam) {
     const std::string& name = from_.leaf_name(index);
@@ -75,7 +75,7 @@ Status GraphCopy::infer_again(uint32_t index) {
   return {};
 }
 
-Status GraphCopy::copy_rest() {
+Status GraphCopy::copy_uncopied() {
   auto is_there = [this](uint32_t node) {
     for (uint32_t i = 0; i < from_.node(node).out.size(); i++)
       if (!has({node, i})) return false;
@@ -83,14 +83,14 @@ Status GraphCopy::copy_rest() {
   };
   for (uint32_t node = 0; node < from_.nodes().size(); node++)
     if (from_.node(node).op == Op::kParam)
-      RLX_TRY(infer_again(node));
+      RLX_TRY(copy_inferring_types(node));
     else if (!is_there(node) && from_.node(node).op != Op::kInput)
-      copy(node);
+      copy_keeping_types(node);
   return {};
 }
 
 Status GraphCopy::copy_all() {
-  for (uint32_t node = 0; node < from_.nodes().size(); node++) copy(node);
+  for (uint32_t node = 0; node < from_.nodes().size(); node++) copy_keeping_types(node);
   return add_outputs();
 }
 
@@ -106,7 +106,7 @@ Result<Value> GraphCopy::copy_cone(Value value) {
         if (present(input) && !has(input)) waiting.push_back(input);
     if (waiting.size() > before) continue;  // its inputs first
     waiting.pop_back();
-    if (!has(next)) RLX_TRY(infer_again(next.node));
+    if (!has(next)) RLX_TRY(copy_inferring_types(next.node));
   }
   return mapped(value);
 }
@@ -138,12 +138,12 @@ Result<Graph> with_replaced(const Graph& graph, ReplaceFn replace) {
   Graph made(graph.name(), &graph.table());
   GraphCopy copy(graph, made);
   RLX_TRY(copy.declare());
-  for (uint32_t node : graph.inputs()) copy.copy(node);
-  for (uint32_t node : graph.params()) copy.copy(node);
+  for (uint32_t node : graph.inputs()) copy.copy_keeping_types(node);
+  for (uint32_t node : graph.params()) copy.copy_keeping_types(node);
   for (uint32_t node = 0; node < graph.nodes().size(); node++) {
     if (graph.info(graph.node(node)).is(kInterface)) continue;
     std::vector<Value> outputs = RLX_TRY(replace(copy, node));
-    outputs.empty() ? copy.copy(node) : copy.set_outputs(node, outputs);
+    outputs.empty() ? copy.copy_keeping_types(node) : copy.set_outputs(node, outputs);
   }
   RLX_TRY(copy.add_outputs());
   return drop_dead(std::move(made));

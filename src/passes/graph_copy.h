@@ -32,13 +32,14 @@ class GraphCopy {
   Status add_outputs();
 
   // Copies of one node, whose inputs have copies.
-  void copy(uint32_t node);            // keeps the types: those of the inputs must be unchanged
-  Status infer_again(uint32_t index);  // infers the types from the new inputs; a param may be there, by its name
+  void copy_keeping_types(uint32_t node);  // the types of the inputs must be unchanged
+  // Infers the types from the new inputs. A param may be there, by its name.
+  Status copy_inferring_types(uint32_t index);
 
   // Copies of many nodes.
-  Status copy_rest();                    // of all nodes that have none, but inputs; params as `infer_again` does
-  Result<Value> copy_cone(Value value);  // infer_again for all nodes without a copy that the value depends on
-  Status copy_all();                     // `copy` for every node, and the outputs
+  Status copy_uncopied();                // keeps the types of all nodes without a copy, but inputs; infers params
+  Result<Value> copy_cone(Value value);  // infers the types of all nodes without a copy that the value depends on
+  Status copy_all();                     // keeps the types of every node; and the outputs
 
  private:
   void set_made(uint32_t node, Value made);
@@ -54,8 +55,8 @@ class GraphCopy {
 using ReplaceFn = FunctionRef<Result<std::vector<Value>>(GraphCopy& copy, uint32_t node)>;
 Result<Graph> with_replaced(const Graph& graph, ReplaceFn replace);
 
-// The body that a pass has made of `given`, with the sizes of the outputs as `given` has them. The guards of a body may
-// prove that another dim is the same size; but the types around the body rest on its dims, and hold without its guards.
+// The body, with its outputs typed by the dims that `given` had. A pass may have found other dims, which are equal only
+// by the guards of the body; the graph around it has no such guards.
 Result<Graph> with_sizes_of(const Graph& given, Graph body);
 
 }  // namespace rlx

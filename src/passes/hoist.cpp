@@ -143,7 +143,7 @@ class Hoisting {
       Value input = RLX_TRY(wider.add_input("hoisted." + std::to_string(number), type.dtype, type.dims));
       if (!moved.empty()) copy.set(moved[i - first], input);
     }
-    RLX_TRY(copy.copy_rest());
+    RLX_TRY(copy.copy_uncopied());
     RLX_TRY(copy.add_outputs());
     return drop_dead(std::move(wider));
   }

@@ -101,8 +101,8 @@ class Conversion {
 
   Result<Graph> run() {
     RLX_TRY(copy_.declare());
-    for (uint32_t node : given_.inputs()) copy_.copy(node);
-    for (uint32_t node : given_.params()) copy_.copy(node);
+    for (uint32_t node : given_.inputs()) copy_.copy_keeping_types(node);
+    for (uint32_t node : given_.params()) copy_.copy_keeping_types(node);
     for (uint32_t node = 0; node < given_.nodes().size(); node++) {
       if (!given_.info(given_.node(node)).is(kInterface)) RLX_TRY(convert(node));
       RLX_TRY(cast_outputs(node));
@@ -152,10 +152,10 @@ class Conversion {
 
   Result<Value> changed(Value value, bool is_bound) {
     const Tensor* constant = made_.type(value).dtype != dtype_ ? made_.constant(value) : nullptr;
-    auto number = constant ? with_finite_masks(*constant, dtype_) : std::nullopt;
-    if (constant && is_bound && !number) number = not_zero(*constant, dtype_);
-    if (!number) return cast(value, dtype_);
-    Value held = RLX_TRY(made_.add_constant(std::move(*number)));
+    auto made = constant ? with_finite_masks(*constant, dtype_) : std::nullopt;
+    if (constant && is_bound && !made) made = not_zero(*constant, dtype_);
+    if (!made) return cast(value, dtype_);
+    Value held = RLX_TRY(made_.add_constant(std::move(*made)));
     made_.set_name(held, std::string(made_.node(value).name));
     return held;
   }

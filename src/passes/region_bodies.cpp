@@ -95,9 +95,9 @@ Result<std::shared_ptr<const Graph>> RegionBodies::make(const RegionParts& parts
   for (uint32_t member : parts.members) {
     for (Value value : graph_.node(member).in) RLX_TRY(copy.copy_cone(value));
     if (types_are_known)
-      copy.copy(member);
+      copy.copy_keeping_types(member);
     else
-      RLX_TRY(copy.infer_again(member));
+      RLX_TRY(copy.copy_inferring_types(member));
   }
   RLX_TRY(body->add_output("y", copy.mapped({parts.members.back(), 0})));
   return std::shared_ptr<const Graph>(std::move(body));

@@ -45,7 +45,7 @@ class Sinking {
       bool is_read = uses[input.node][0] > 0;
       if (sinks[i + skipped] && is_read) copy.set(input, RLX_TRY(sunk.copy_cone(node.in[i + skipped])));
     }
-    RLX_TRY(copy.copy_rest());
+    RLX_TRY(copy.copy_uncopied());
     RLX_TRY(copy.add_outputs());
     return std::shared_ptr<const Graph>(std::move(made));
   }

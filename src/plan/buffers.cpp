@@ -9,7 +9,7 @@ Buffers::Buffers(const Lowered& lowered, Plan& plan, SizeTable& sizes)
       graph_(lowered.graph),
       plan_(plan),
       sizes_(sizes),
-      layouts_(choose_layouts(lowered)),
+      layouts_(choose_views(lowered)),
       uses_(use_counts(graph_)),
       slot_of_(graph_.nodes().size(), 0),
       alias_of_(graph_.outputs().size(), -1) {

@@ -16,7 +16,7 @@ inline bool is_control(const Node& node) {
   return !body_attrs(node.op).empty();
 }
 
-// The kernel of such a step. The runtime executes the bodies itself (runtime/loop.h).
+// The kernel of such a step. The runtime executes the bodies itself (runtime/control_step.h).
 extern const Kernel kControlKernel;
 
 // How many carries a loop has; an `if` has none. They are its first operands and its first outputs.

@@ -120,7 +120,7 @@ class Chooser {
 
 }  // namespace
 
-Layouts choose_layouts(const Lowered& lowered) {
+Layouts choose_views(const Lowered& lowered) {
   return Chooser(lowered).run();
 }
 

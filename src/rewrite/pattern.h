@@ -113,7 +113,8 @@ inline Pattern neg(Pattern x) {
 class Workspace;
 
 // What a rule works with: the anchor, what the pattern's parts are bound to, what is known of values, and what rules
-// make.
+// make. A rule gets a const Match. The members that note something about the attempt (take, require, offer, offer_all,
+// miss) are const all the same.
 class Match {
  public:
   Match(Workspace& workspace, Expr anchor) : workspace_(&workspace), anchor_(anchor), taken_{anchor.value().node} {}

@@ -25,14 +25,14 @@ bool repeats_heads(const Match& m, Expr merged) {
 }
 
 // The dims of scores as [B, H, queries, keys]. Scores of rank 3 have one head; a rank above 4 means more batch axes.
-std::vector<Dim> with_heads(const std::vector<Dim>& scores) {
+std::vector<Dim> as_four_dims(const std::vector<Dim>& scores) {
   size_t rank = scores.size();
   Dim heads = rank == 3 ? Dim(1) : scores[rank - 3];
   return {element_count(std::span(scores).first(rank == 3 ? 1 : rank - 3)), heads, scores[rank - 2], scores[rank - 1]};
 }
 
-Expr with_heads(Expr x, const std::vector<Dim>& heads) {
-  return x.rank() == 4 ? x : reshape(x, {heads[0], heads[1], x.dim(-2), x.dim(-1)});
+Expr with_heads(Expr x, const std::vector<Dim>& dims4) {
+  return x.rank() == 4 ? x : reshape(x, {dims4[0], dims4[1], x.dim(-2), x.dim(-1)});
 }
 
 // ---- masks in normal form ----
@@ -153,17 +153,17 @@ Expr conjunction(const std::vector<Expr>& masks) {
 struct Probabilities {
   Expr softmax;
   Expr sinks;               // [H], or absent
-  bool is_guarded = false;  // rows of NaN are zeroed
+  bool zeroes_nan = false;  // rows of NaN are zeroed
 };
 
-// p before it was rounded to a half; p itself if it was not rounded.
-Expr before_rounding(const Match& m, Expr p) {
+// p before it was rounded to a half; p itself if it was not rounded, or has another use.
+Expr take_rounding(const Match& m, Expr p) {
   bool rounds = m.is(p, Op::kCast) && is_half(p.dtype()) && m.input(p, 0).dtype() == DType::kF32 && m.take(p);
   return rounds ? m.input(p, 0) : p;
 }
 
-// where(p = p, p, 0) -> p; else absent
-Expr before_guard(const Match& m, Expr p) {
+// where(p = p, p, 0) -> p; absent if p is something else, or has another use.
+Expr take_nan_guard(const Match& m, Expr p) {
   if (!m.is(p, Op::kWhere) || !m.take(p)) return Expr();
   Expr inner = m.input(p, 1), test = m.input(p, 0);
   bool tests_nan =
@@ -180,7 +180,7 @@ Expr numbers_of_heads(const Match& m, Expr column) {
 }
 
 // softmax(concat(scores, sinks)) without its last column -> softmax(scores) with sinks
-Expr before_sinks(const Match& m, Expr p, Expr& sinks) {
+Expr take_sinks(const Match& m, Expr p, Expr& sinks) {
   Expr softmax = m.input(p, 0);
   if (!m.is(p, Op::kSlice) || !m.is(softmax, Op::kSoftmax) || p.rank() != 4) return Expr();
   Expr joined = m.input(softmax, 0);
@@ -196,11 +196,11 @@ Expr before_sinks(const Match& m, Expr p, Expr& sinks) {
 }
 
 // The scores that p is the softmax of, over keys. nullopt if p is something else, or has another use.
-std::optional<Probabilities> probabilities(const Match& m, Expr p, Expr& scores) {
+std::optional<Probabilities> take_probabilities(const Match& m, Expr p, Expr& scores) {
   Probabilities found;
-  p = before_rounding(m, p);
-  if (Expr inner = before_guard(m, p)) found.is_guarded = true, p = inner;
-  scores = before_sinks(m, p, found.sinks);
+  p = take_rounding(m, p);
+  if (Expr inner = take_nan_guard(m, p)) found.zeroes_nan = true, p = inner;
+  scores = take_sinks(m, p, found.sinks);
   if (scores) return found;
   if (!m.is(p, Op::kSoftmax) || m.node(p).attrs.i64("axis") + 1 != std::ssize(p.dims()) || !m.take(p))
     return std::nullopt;
@@ -208,9 +208,9 @@ std::optional<Probabilities> probabilities(const Match& m, Expr p, Expr& scores)
   return found;
 }
 
-std::string_view empty_row(const Scores& scores, bool is_guarded) {
+std::string_view empty_row(const Scores& scores, bool zeroes_nan) {
   if (scores.mask && std::isfinite(scores.fill)) return "mean";
-  return is_guarded ? "zero" : "nan";
+  return zeroes_nan ? "zero" : "nan";
 }
 
 // ---- the rules ----
@@ -219,24 +219,24 @@ std::string_view empty_row(const Scores& scores, bool is_guarded) {
 Expr form_attention(const Match& m) {
   Expr p = m.in(0), v = m.in(1), value;
   if (p.rank() < 3 || m.attrs().flag("transpose_a") || m.attrs().flag("transpose_b")) return Expr();
-  auto found = probabilities(m, p, value);
+  auto found = take_probabilities(m, p, value);
   if (!found) return Expr();
-  auto s = scores_of(m, value);
+  auto s = take_scores(m, value);
   if (!s) return m.miss("the scores are not a product of q and k, or have another use");
   if (v.rank() != s->q.rank()) return m.miss("v has another rank than q");
-  const std::vector<Dim> dims = m.anchor().dims(), scores = value.dims(), heads = with_heads(scores);
-  Expr q = with_heads(s->q, heads), k = with_heads(s->k, heads);
+  const std::vector<Dim> result_dims = m.anchor().dims(), score_dims = value.dims(), dims4 = as_four_dims(score_dims);
+  Expr q = with_heads(s->q, dims4), k = with_heads(s->k, dims4);
   NamedAttrs attrs{
-      {"scale", s->scale}, {"softcap", s->softcap}, {"empty_row", std::string(empty_row(*s, found->is_guarded))}};
-  Masks masks = parts_of(m, s->mask, scores);
+      {"scale", s->scale}, {"softcap", s->softcap}, {"empty_row", std::string(empty_row(*s, found->zeroes_nan))}};
+  Masks masks = parts_of(m, s->mask, score_dims);
   align(masks, q.dim(2), k.dim(2), attrs);
-  Expr mask = regrouped(conjunction(masks.others), scores, heads), bias = regrouped(s->bias, scores, heads);
+  Expr mask = regrouped(conjunction(masks.others), score_dims, dims4), bias = regrouped(s->bias, score_dims, dims4);
   if (q.dtype() == DType::kF32) v = in_f32(v);  // queries that a factor of their head has made f32
   Expr y =
-      m.builder().op(Op::kAttention, {q, k, with_heads(v, heads), mask, bias, Expr(), Expr(), found->sinks}, attrs);
+      m.builder().op(Op::kAttention, {q, k, with_heads(v, dims4), mask, bias, Expr(), Expr(), found->sinks}, attrs);
   if (m.is_refused(y)) return m.miss("no kernel for the attention");
   if (y.valid()) y = cast(y, m.anchor().dtype());
-  return y.valid() && !(y.dims() == dims) ? reshape(y, dims) : y;
+  return y.valid() && !(y.dims() == result_dims) ? reshape(y, result_dims) : y;
 }
 
 // The heads before they were repeated: [B,G,1,S,D] as [B,G,S,D].

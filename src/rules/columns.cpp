@@ -12,10 +12,10 @@ Pattern columns(const Pattern& x, std::string_view why, ColumnTest holds) {
   return patterns::op(Op::kSlice, {x}).where(why, test);
 }
 
-Pattern half_of(const Pattern& x, Half half) {
-  bool is_block = half == Half::kFirst || half == Half::kSecond;
+Pattern half_of(const Pattern& x, ColumnHalf half) {
+  bool is_block = half == ColumnHalf::kFirst || half == ColumnHalf::kSecond;
   return columns(x, "a half of the columns", [=](Expr whole, Expr part, const Dim& start, int64_t step) {
-    Dim first = half == Half::kSecond ? part.dim(-1) : Dim(half == Half::kOdd ? 1 : 0);
+    Dim first = half == ColumnHalf::kSecond ? part.dim(-1) : Dim(half == ColumnHalf::kOdd ? 1 : 0);
     return whole.dim(-1) == part.dim(-1) * 2 && start == first && step == (is_block ? 1 : 2);
   });
 }

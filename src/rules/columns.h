@@ -13,7 +13,7 @@ namespace rlx {
 using ColumnTest = std::function<bool(Expr x, Expr part, const Dim& start, int64_t step)>;
 Pattern columns(const Pattern& x, std::string_view why, ColumnTest holds);
 
-enum class Half { kFirst, kSecond, kEven, kOdd };
-Pattern half_of(const Pattern& x, Half half);
+enum class ColumnHalf { kFirst, kSecond, kEven, kOdd };
+Pattern half_of(const Pattern& x, ColumnHalf half);
 
 }  // namespace rlx

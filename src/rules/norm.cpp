@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms as exporters write them. First the bare norm is formed; then it absorbs gamma, beta, and a residual sum.
+// Norms as exporters write them. First the bare norm is formed; then it absorbs gamma and beta.
 #include <algorithm>
 
-#include "ops/act.h"
 #include "rules/rules.h"
 
 namespace rlx {
@@ -84,23 +83,6 @@ static Expr absorb_parameter(const Match& m, size_t slot) {
   return Expr();
 }
 
-// norm(a + b) -> residual_norm(a, b), which returns the sum too. Only over the last axis, if nothing reads statistics.
-static Expr residual_norm(const Match& m, Op fused) {
-  const Node& node = m.node(m.anchor());
-  Expr total = m.in(0);
-  if (m.node(total).op != Op::kAdd) return Expr();
-  if (is_half(total.dtype()) && !m.allows(close)) return Expr();  // the residual norm does not round the sum first
-  int64_t axis = node.attrs.i64("axis"), rank = static_cast<int64_t>(total.rank());
-  if (axis != rank - 1) return m.miss("the norm is not over the last axis alone");
-  for (uint32_t i = 1; i < node.out.size(); i++)
-    if (m.uses({m.anchor().value().node, i})) return m.miss("a statistic is used");
-  Expr a = m.input(total, 0), b = m.input(total, 1);
-  if (!(a.dims() == total.dims()) || !(b.dims() == total.dims())) return m.miss("one side of the sum is broadcast");
-  Outputs outputs = m.builder().ops(fused, {a, b, Expr(), m.in(1), m.in(2)}, {{"eps", node.attrs.f64("eps")}});
-  m.offer(total.value(), outputs[1]);  // the sum, which the next residual reads
-  return outputs[0];
-}
-
 void add_norm_rules(RuleSet& rules) {
   // If x is a half, any part of the formula may be in f32, between casts.
   Pattern x = any(), eps = splat();
@@ -118,52 +100,6 @@ void add_norm_rules(RuleSet& rules) {
       close, "norm_gamma", {Op::kMul}, [](const Match& m) { return absorb_parameter(m, 1); }, 3, norms);
   rules.add(
       close, "norm_beta", {Op::kAdd}, [](const Match& m) { return absorb_parameter(m, 2); }, 3, norms);
-}
-
-// up * act(gate) -> gated_act(gate, up); act(g) * act(g) is relu2, not a gate
-static Expr gated(const Match& m) {
-  for (size_t i = 0; i < 2; i++) {
-    Expr activated = m.in(i), up = m.in(1 - i);
-    std::string_view act = act_of(m.node(activated));
-    if (act.empty() || activated.value() == up.value() || !m.take(activated)) continue;
-    Expr gate = m.input(activated, 0);
-    if (!(gate.dims() == up.dims())) return m.miss("gate and up differ in shape");
-    if (m.is_resident(up)) return m.miss("up is a constant");
-    return m.builder().op(Op::kGatedAct, {gate, up}, {{"act", std::string(act)}});
-  }
-  return Expr();
-}
-
-void add_gate_rules(RuleSet& rules) {
-  rules.add(exact, "residual_layer_norm", {Op::kLayerNorm},
-            [](const Match& m) { return residual_norm(m, Op::kResidualLayerNorm); });
-  rules.add(exact, "residual_rms_norm", {Op::kRmsNorm},
-            [](const Match& m) { return residual_norm(m, Op::kResidualRmsNorm); });
-  rules.add(exact, "gated_act", {Op::kMul}, gated);
-}
-
-// softmax along an axis with few elements behind it -> transpose(softmax(transpose(x))), of rows that lie in memory.
-// With many elements behind, or few along it, whole columns at once are faster.
-static Expr softmax_of_rows(const Match& m) {
-  constexpr int64_t kMostBehind = 15, kFewest = 32;
-  Expr x = m.in(0);
-  auto axis = static_cast<size_t>(m.attrs().i64("axis"));
-  Dim behind = element_count(std::span(x.dims()).subspan(axis + 1)), along = x.dims()[axis];
-  if (axis + 1 == x.rank() || !behind.is_literal() || behind.literal() > kMostBehind) return Expr();
-  if (!behind.is(1) && along.is_literal() && along.literal() < kFewest) return Expr();
-  Axes to_last, back;
-  auto rank = static_cast<int64_t>(x.rank()), from = static_cast<int64_t>(axis);
-  for (int64_t i = 0; i < rank; i++) {
-    if (i != from) to_last.push_back(i);
-    back.push_back(i < from ? i : i == from ? rank - 1 : i - 1);
-  }
-  to_last.push_back(from);
-  Expr y = m.rebuilt(m.anchor(), {{0, transpose(x, to_last)}}, m.attrs().with("axis", rank - 1))[0];
-  return m.is_refused(y) ? m.miss("no kernel for rows") : transpose(y, back);
-}
-
-void add_row_rules(RuleSet& rules) {
-  rules.add(exact, "softmax_of_rows", {Op::kSoftmax, Op::kLogSoftmax}, softmax_of_rows, 1);
 }
 
 }  // namespace rlx

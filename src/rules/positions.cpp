@@ -39,14 +39,14 @@ struct Pick {
 // checked even if they pick no elements (semantics.md X3), so the sizes of x do not count. Nor does an axis of
 // positions that start at 0: these are out of range only if there are some. nullopt if such a size is not a plain
 // symbol.
-static std::optional<Dim> presence(const Match& m, const Pick& pick, std::span<const Dim> index) {
-  Dim is_read = 1;
+static std::optional<Dim> presence_of(const Match& m, const Pick& pick, std::span<const Dim> index) {
+  Dim presence = 1;
   for (size_t i = 0; i < index.size(); i++) {
     if ((i == pick.to && pick.start.is(0)) || m.graph().range(index[i]).lo >= 1) continue;
     if (!index[i].symbol_name()) return std::nullopt;
-    if (!exact_div(is_read, min(1, index[i]))) is_read *= min(1, index[i]);
+    if (!exact_div(presence, min(1, index[i]))) presence *= min(1, index[i]);
   }
-  return is_read;
+  return presence;
 }
 
 struct AxisBounds {
@@ -63,10 +63,10 @@ static std::optional<AxisBounds> slice_bounds(const Match& m, const Pick& pick, 
   if (m.graph().range(start).lo < 0 || m.graph().range(size - end).hi < 0)
     return miss("a position may be out of range");
   if (m.graph().implies(Guard::kLessEqual, end, size)) return AxisBounds{start, end};
-  auto is_read = presence(m, pick, index);
-  if (!is_read) return miss("there may be no indices, where any position is legal");
-  if (!m.require(*is_read * end, Guard::kLessEqual, size)) return miss("a position is out of range");
-  return AxisBounds{*is_read * start, *is_read * end};
+  auto presence = presence_of(m, pick, index);
+  if (!presence) return miss("there may be no indices, where any position is legal");
+  if (!m.require(*presence * end, Guard::kLessEqual, size)) return miss("a position is out of range");
+  return AxisBounds{*presence * start, *presence * end};
 }
 
 // The anchor as slices of x: its indices pick positions of the axes of x from `first` on, one pick for each axis.

@@ -107,7 +107,7 @@ Expr rope_table(Expr half, size_t head_axis) {
 
 // One of the two parts of x that rope mixes. If there is one head, a reshape for its axis may stand before the slice or
 // behind it.
-Pattern part_of(const Pattern& x, Half half) {
+Pattern part_of(const Pattern& x, ColumnHalf half) {
   return through_views(half_of(through_views(x, keeps_rows), half), keeps_rows);
 }
 
@@ -151,8 +151,8 @@ void add_rules_of_style(RuleSet& rules, Style style) {
   bool by_halves = style == Style::kHalf;
   Pattern base = any(), c = any(), s = any();
   Pattern x = maybe_cast(through_views(base, keeps_rows));  // x and rotate_half(x) may be cast apart, if x is a half
-  Pattern a = part_of(base, by_halves ? Half::kFirst : Half::kEven);
-  Pattern b = part_of(base, by_halves ? Half::kSecond : Half::kOdd);
+  Pattern a = part_of(base, by_halves ? ColumnHalf::kFirst : ColumnHalf::kEven);
+  Pattern b = part_of(base, by_halves ? ColumnHalf::kSecond : ColumnHalf::kOdd);
   // Halves stand one after the other. Neighbours are columns side by side, which a reshape merges.
   auto whole_of = [&](const Pattern& first, const Pattern& second) {
     return by_halves ? joined(first, second) : op(Op::kReshape, {joined(column(first), column(second))});

@@ -12,7 +12,7 @@
 
 namespace rlx {
 
-std::optional<Scores> scores_of(const Match& m, Expr value) {
+std::optional<Scores> take_scores(const Match& m, Expr value) {
   if (!value || !m.is(value, Op::kScores) || !m.take(value)) return std::nullopt;
   const Attrs& attrs = m.node(value).attrs;
   auto in = [&](size_t i) { return m.input(value, i); };
@@ -48,7 +48,8 @@ Expr regrouped(Expr term, std::span<const Dim> from, std::span<const Dim> to) {
 
 namespace {
 
-bool is_held(const Match& m, Expr value) {
+// Whether a `scores` op stands for this value already.
+bool has_scores_op(const Match& m, Expr value) {
   std::vector<uint32_t> users = m.users(value);
   return std::any_of(users.begin(), users.end(), [&](uint32_t user) {
     return m.graph().node(user).op == Op::kScores && m.graph().node(user).in[0] == value.value();
@@ -58,7 +59,7 @@ bool is_held(const Match& m, Expr value) {
 // The op `scores` that stands for the anchor; absent if there is one already. The fill is rounded to the anchor's
 // dtype, where it may become -inf.
 Expr absorbed(const Match& m, Scores s) {
-  if (!is_float(m.anchor().dtype()) || is_held(m, m.anchor())) return Expr();
+  if (!is_float(m.anchor().dtype()) || has_scores_op(m, m.anchor())) return Expr();
   s.fill = rounded_to(m.anchor().dtype(), s.fill);
   if (s.stays_additive && s.mask && std::isfinite(s.fill)) return m.miss("masks of different fills");
   if (m.anchor().dims() != s.value.dims() && !m.is(m.anchor(), Op::kReshape))
@@ -115,7 +116,7 @@ Expr scaled(const Match& m) {
     auto factor = m.splat(m.in(i));
     if (divides && factor) factor = 1 / *factor;
     if (!factor || !std::isfinite(*factor)) continue;
-    auto s = scores_of(m, m.in(1 - i));
+    auto s = take_scores(m, m.in(1 - i));
     if (!s) continue;
     if (s->softcap != 0) return m.miss("a scale outside the softcap");
     // The mask is applied before the scale: the scaled fill must be a fill too.
@@ -138,7 +139,7 @@ Expr scaled_by_heads(const Match& m) {
     Expr factor = m.in(i);
     if (!m.is(m.in(1 - i), Op::kScores) || !m.is_resident(factor) || m.splat(factor) || factor.rank() < 3) continue;
     if (!factor.dim(-1).is(1) || !factor.dim(-2).is(1)) return m.miss("a factor that is not one for each head");
-    auto s = scores_of(m, m.in(1 - i));
+    auto s = take_scores(m, m.in(1 - i));
     if (!s || s->softcap != 0 || s->mask || s->bias) return m.miss("a factor for each head outside other links");
     s->q = divides ? in_f32(s->q) / in_f32(factor) : in_f32(s->q) * in_f32(factor);
     s->k = in_f32(s->k);
@@ -153,7 +154,7 @@ Expr softcapped(const Match& m) {
     auto cap = m.splat(m.in(i));
     Expr bounded = m.in(1 - i);
     if (!cap || *cap <= 0 || !m.is(bounded, Op::kTanh) || !m.take(bounded)) continue;
-    auto s = scores_of(m, m.input(bounded, 0));
+    auto s = take_scores(m, m.input(bounded, 0));
     if (!s) continue;
     if (s->softcap != 0) return m.miss("one softcap inside another");
     if (s->mask || s->bias) return m.miss("a mask inside the softcap");
@@ -169,7 +170,7 @@ Expr softcapped(const Match& m) {
 Expr converted(const Match& m) {
   DType from = m.in(0).dtype(), to = m.anchor().dtype();
   bool is_wide = (is_half(from) && to == DType::kF32) || (from == DType::kF32 && is_half(to));
-  auto s = is_wide ? scores_of(m, m.in(0)) : std::nullopt;
+  auto s = is_wide ? take_scores(m, m.in(0)) : std::nullopt;
   if (!s) return Expr();
   if (is_half(to) && s->bias && !is_half(s->bias.dtype())) return m.miss("a bias that a half makes infinite");
   if (is_half(to)) s->additive = Expr();  // it may be infinite as a half, so it must not become a bias
@@ -184,7 +185,7 @@ Expr with_batch_regrouped(const Match& m) {
   std::span<const Dim> batch = std::span(from).first(from.size() - 2), regroup = std::span(to).first(to.size() - 2);
   if (!std::equal(from.end() - 2, from.end(), to.end() - 2) || reshape_runs(batch, regroup).empty())
     return m.miss("a reshape of queries or keys");
-  auto s = scores_of(m, m.in(0));
+  auto s = take_scores(m, m.in(0));
   if (!s) return Expr();
   for (Expr* x : {&s->q, &s->k}) {
     if (!std::equal(batch.begin(), batch.end(), x->dims().begin(), x->dims().end() - 2))
@@ -289,7 +290,7 @@ bool fits(const Match& m, Expr term) {
 Expr summed(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
     Expr term = m.in(1 - i);
-    auto s = scores_of(m, m.in(i));
+    auto s = take_scores(m, m.in(i));
     if (!s) continue;
     if (!fits(m, term)) return m.miss("a mask is larger than the scores");
     auto found = additive_mask(m, term);
@@ -313,7 +314,7 @@ Expr chosen_scores(const Match& m) {
   for (size_t i = 1; i < 3; i++) {
     auto fill = m.splat(m.in(3 - i));
     if (!fill || !is_fill(*fill, m.anchor().dtype())) continue;
-    auto s = scores_of(m, m.in(i));
+    auto s = take_scores(m, m.in(i));
     if (!s) continue;
     if (!joins(*s, *fill)) return m.miss("masks of different fills");
     s->mask = both(s->mask, i == 1 ? m.in(0) : logical_not(m.in(0)));

@@ -24,8 +24,9 @@ struct Scores {
   bool stays_additive = false;  // further masks stay floats that are added: they are biases
 };
 
-// The scores that a value stands for; nullopt if the value is not a `scores` op, or has another use.
-std::optional<Scores> scores_of(const Match& match, Expr value);
+// Takes a value (Match::take) and returns the scores that it stands for; nullopt if it is not a `scores` op, or has
+// another use.
+std::optional<Scores> take_scores(const Match& match, Expr value);
 
 // A half as f32, for what is added to scores or multiplied with q: scores of halves may be finite where this by itself
 // would overflow, and one rounding more of it would show.

@@ -65,15 +65,15 @@ void add_sibling_rules(RuleSet& rules) {
   rules.add(exact, "merge_products", {Op::kLinear}, merge_products);
   // gated_act(one half of x, the other half) -> glu(x)
   Pattern x = any();
-  auto add_glu = [&](Half gate, Half up) {
+  auto add_glu = [&](ColumnHalf gate, ColumnHalf up) {
     rules.add(exact, "glu", op(Op::kGatedAct, {half_of(x, gate), half_of(x, up)}), [=](const Match& m) {
-      int64_t gate_first = gate == Half::kFirst;
+      int64_t gate_first = gate == ColumnHalf::kFirst;
       return m.builder().op(Op::kGlu, {m[x]},
                             {{"axis", int64_t{-1}}, {"act", m.attrs().str("act")}, {"gate_first", gate_first}});
     });
   };
-  add_glu(Half::kFirst, Half::kSecond);
-  add_glu(Half::kSecond, Half::kFirst);
+  add_glu(ColumnHalf::kFirst, ColumnHalf::kSecond);
+  add_glu(ColumnHalf::kSecond, ColumnHalf::kFirst);
 }
 
 }  // namespace rlx

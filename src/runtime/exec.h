@@ -18,8 +18,6 @@
 
 namespace rlx {
 
-std::string_view kind_text(SlotKind kind);  // "input", "output", "param"
-
 class Exec {
  public:
   static Result<std::unique_ptr<Exec>> create(std::shared_ptr<Program> program, const NamedAttrs& options = {});

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "runtime/control_step.h"
 #include "runtime/host_side.h"
-#include "runtime/loop.h"
 
 namespace rlx {
 
@@ -60,7 +60,7 @@ Result<std::unique_ptr<Frame>> Frame::make(const CompiledPlan& compiled) {
   for (size_t i = 0; i < compiled.bodies.size(); i++) {
     std::vector<std::unique_ptr<Frame>> bodies;
     for (const auto& body : compiled.bodies[i]) bodies.push_back(RLX_TRY(make(*body)));
-    frame->loops_.push_back(std::make_unique<Loop>(*frame, compiled.plan->controls[i], std::move(bodies)));
+    frame->controls_.push_back(std::make_unique<ControlStep>(*frame, compiled.plan->controls[i], std::move(bodies)));
   }
   return frame;
 }
@@ -139,7 +139,7 @@ Status Frame::learn(uint32_t step) {
 
 Status Frame::run_segment(size_t segment, const RunArgs& args, const RunScope& scope) {
   uint32_t control = plan_.segments[segment].control;
-  if (control != Step::kNoControl) return loops_[control]->run(scope);
+  if (control != Step::kNoControl) return controls_[control]->run(scope);
   const Executable& executable = *compiled_.executables[segment];
   if (plan_.segments[segment].on_host) return host_side_->run(segment, executable, args, *states_[segment]);
   return executable.run(args, *states_[segment]);
@@ -158,21 +158,21 @@ Status Frame::run(const RunScope& scope) {
   }
   RunArgs args{
       {bases_, changed_, &bases_version_}, sizes_.table(), sizes_.symbols(), &set_size, scope.cancel, scope.threads};
-  bool has_sized = sized_at_ == sizes_.version() && sized_in_ == non_slot_version_;
+  bool has_sized = sized_for_sizes_ == sizes_.version() && sized_for_bases_ == non_slot_version_;
   if (!has_sized) RLX_TRY(compute_sized(args, scope));
   for (size_t i = 0; i < plan_.segments.size(); i++)
     if (!plan_.segments[i].is_sized) RLX_TRY(run_segment(i, args, scope));
-  sized_at_ = sizes_.version();  // sizes found during the run do not affect sized values
+  sized_for_sizes_ = sizes_.version();  // sizes found during the run do not affect sized values
   return {};
 }
 
 Status Frame::compute_sized(const RunArgs& args, const RunScope& scope) {
   uint64_t sizes_now = sizes_.version(), non_slot_now = non_slot_version_;
-  sized_in_ = UINT64_MAX;  // until all are computed, in this run or a later one
+  sized_for_bases_ = UINT64_MAX;  // until all are computed, in this run or a later one
   for (size_t i = 0; i < plan_.segments.size(); i++)
     if (plan_.segments[i].is_sized) RLX_TRY(run_segment(i, args, scope));
-  sized_at_ = sizes_now;
-  sized_in_ = non_slot_now;
+  sized_for_sizes_ = sizes_now;
+  sized_for_bases_ = non_slot_now;
   return {};
 }
 

@@ -32,7 +32,7 @@ struct RunScope {
 };
 
 class HostSide;
-class Loop;
+class ControlStep;
 
 class Frame {
  public:
@@ -88,11 +88,11 @@ class Frame {
   uint64_t bases_version_ = 0;
   uint64_t non_slot_version_ = 0;  // of the last change of a base other than slots
   SizeState sizes_;
-  std::vector<std::unique_ptr<ExecState>> states_;  // by segment
-  std::unique_ptr<HostSide> host_side_;             // null: no segment runs on the host
-  std::vector<std::unique_ptr<Loop>> loops_;        // as Plan::controls
+  std::vector<std::unique_ptr<ExecState>> states_;      // by segment
+  std::unique_ptr<HostSide> host_side_;                 // null: no segment runs on the host
+  std::vector<std::unique_ptr<ControlStep>> controls_;  // as Plan::controls
   // The versions for which the sized values were computed.
-  uint64_t sized_at_ = 0, sized_in_ = UINT64_MAX;
+  uint64_t sized_for_sizes_ = 0, sized_for_bases_ = UINT64_MAX;
 
   std::vector<std::unique_ptr<Room>> own_rooms_;  // by room of the plan; empty for rooms of outputs
   std::vector<Room*> rooms_;                      // by room of the plan

@@ -25,6 +25,7 @@
 namespace rlx {
 
 enum class SlotKind : int32_t { kInput = 1, kOutput = 2, kParam = 3 };  // the values of RLX_INPUT ...
+std::string_view kind_text(SlotKind kind);                              // "input", "output", "param"
 
 struct Slot {
   std::string name;

@@ -9,7 +9,7 @@
 //   RunQueue             submit only: waits until the fences and the run before are done
 //   Run::execute, on any thread
 //     inputs are staged  where the device cannot use what is bound as it lies
-//     Frame::run         segment by segment: the device's executables, and Loop for control flow
+//     Frame::run         segment by segment: the device's executables, and ControlStep for control flow
 //     outputs are staged
 //   Fence::signal        submit only
 //

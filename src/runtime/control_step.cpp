@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trips of `if`, `while` and `scan`. A trip moves the slots of its body: carries alternate between two places,
-// slices and rows advance.
-#include "runtime/loop.h"
+// The branches of `if`, and the trips of `while` and `scan`. A trip moves the slots of its body: carries alternate
+// between two places, slices and rows advance.
+#include "runtime/control_step.h"
 
 namespace rlx {
 
@@ -9,7 +9,7 @@ static Result<int64_t> bytes_of(DType dtype, std::span<const int64_t> dims) {
   return static_cast<int64_t>(RLX_TRY(Tensor::checked_bytes(dtype, dims)));
 }
 
-Loop::Loop(Frame& around, const Control& control, std::vector<std::unique_ptr<Frame>> bodies)
+ControlStep::ControlStep(Frame& around, const Control& control, std::vector<std::unique_ptr<Frame>> bodies)
     : around_(around),
       control_(control),
       step_(around.plan().steps[control.step]),
@@ -32,14 +32,14 @@ Loop::Loop(Frame& around, const Control& control, std::vector<std::unique_ptr<Fr
     bodies_[i]->limit_outputs(std::span(control_.out_bytes).first(results));
 }
 
-Status Loop::run(const RunScope& scope) {
+Status ControlStep::run(const RunScope& scope) {
   RLX_TRY(begin());
   RLX_TRY(node_.op == Op::kIf ? run_if(scope) : run_trips(scope));
   if (!control_.decides.empty()) RLX_TRY(set_decided_sizes());
   return finish_rooms();
 }
 
-Status Loop::begin() {
+Status ControlStep::begin() {
   std::span<const int64_t> sizes = around_.sizes().values();
   auto dims_of = [&](const Access& access, Dims& dims) {
     dims.resize(0);
@@ -63,7 +63,7 @@ Status Loop::begin() {
   return {};
 }
 
-Status Loop::prepare(size_t index) {
+Status ControlStep::prepare(size_t index) {
   Frame& body = *bodies_[index];
   RLX_TRY(body.check_residents());
   for (size_t i = first_in_; i < in_.size(); i++) body.place(body.plan().input_base(i - first_in_), in_[i]);
@@ -73,7 +73,7 @@ Status Loop::prepare(size_t index) {
 }
 
 // Sets the place of a body's output: a room, which grows, or memory of fixed size.
-Status Loop::place(Frame& body, size_t output, Room* room, const Place& fixed) {
+Status ControlStep::place(Frame& body, size_t output, Room* room, const Place& fixed) {
   body.set_room(output, room);
   if (room && body.plan().outputs[output].is_open)
     return {};  // the body's frame places the output once it knows the size
@@ -82,7 +82,7 @@ Status Loop::place(Frame& body, size_t output, Room* room, const Place& fixed) {
   return {};
 }
 
-Result<bool> Loop::flag(const Place& place) const {
+Result<bool> ControlStep::flag(const Place& place) const {
   if (place.host) return *place.host != std::byte{0};
   std::byte read{};
   auto here = host_buffer({std::shared_ptr<void>(), &read}, 1);
@@ -90,7 +90,7 @@ Result<bool> Loop::flag(const Place& place) const {
   return read != std::byte{0};
 }
 
-Status Loop::run_if(const RunScope& scope) {
+Status ControlStep::run_if(const RunScope& scope) {
   bool is_decided = control_.when != Control::kByData;
   bool takes = is_decided ? around_.sizes().values()[control_.when] != 0 : RLX_TRY(flag(in_[0]));
   size_t index = takes ? 0 : 1;
@@ -105,7 +105,7 @@ Status Loop::run_if(const RunScope& scope) {
 // ---- loops ----
 
 // A carry is written to the result and to a spare place in turn.
-Status Loop::place_carry(size_t carry) {
+Status ControlStep::place_carry(size_t carry) {
   if (is_open(carry)) return place(*bodies_.back(), carry, writes_spares_ ? &spares_[carry] : rooms_[carry], {});
   bool is_spare = writes_spares_ && control_.spares[carry] != Control::kStays;
   return place(*bodies_.back(), carry, nullptr,
@@ -113,7 +113,7 @@ Status Loop::place_carry(size_t carry) {
 }
 
 // Row `at` of a stacked output. The number of trips may not be known yet.
-Status Loop::place_row(size_t output, int64_t at) {
+Status ControlStep::place_row(size_t output, int64_t at) {
   int64_t row = row_bytes_[in_.size() + output];
   if (is_open(output)) {
     if (node_.op == Op::kWhile) RLX_TRY(rooms_[output]->reserve(around_.device(), (at + 1) * row, at * row));
@@ -125,7 +125,7 @@ Status Loop::place_row(size_t output, int64_t at) {
   return place(*bodies_.back(), output, nullptr, out_[output] + at * row);
 }
 
-Status Loop::trip(int64_t at, const RunScope& scope) {
+Status ControlStep::trip(int64_t at, const RunScope& scope) {
   if (scope.cancel.is_set()) return cancelled();
   size_t index = bodies_.size() - 1;
   Frame& body = *bodies_[index];
@@ -143,7 +143,7 @@ Status Loop::trip(int64_t at, const RunScope& scope) {
   return {};
 }
 
-Result<bool> Loop::run_condition(const RunScope& scope) {
+Result<bool> ControlStep::run_condition(const RunScope& scope) {
   if (scope.cancel.is_set()) return cancelled();
   Frame& cond = *bodies_[0];
   Place place = around_.base_place(kArenaBase) + step_.scratch_offset + control_.flag_offset;
@@ -153,7 +153,7 @@ Result<bool> Loop::run_condition(const RunScope& scope) {
   return flag(place);
 }
 
-Status Loop::run_trips(const RunScope& scope) {
+Status ControlStep::run_trips(const RunScope& scope) {
   bool is_while = node_.op == Op::kWhile, reverse = !is_while && node_.attrs.flag("reverse");
   int64_t most = is_while ? node_.attrs.i64("max_trips")
                  : xs_    ? in_dims_[carries_][0]
@@ -180,7 +180,7 @@ Status Loop::run_trips(const RunScope& scope) {
   return finish_carries();
 }
 
-Status Loop::finish_carries() {
+Status ControlStep::finish_carries() {
   for (size_t i = 0; i < carries_; i++) {
     dims_[i] = in_dims_[i];
     int64_t bytes = RLX_TRY(bytes_of(step_.in[i].dtype, dims_[i]));
@@ -193,7 +193,7 @@ Status Loop::finish_carries() {
 
 // ---- after the last trip ----
 
-Status Loop::set_decided_sizes() {
+Status ControlStep::set_decided_sizes() {
   SizeState& sizes = around_.sizes();
   for (const CarriedSize& size : control_.decides)
     RLX_TRY(sizes.set_fresh(around_.plan(), size.symbol, dims_[size.slot][size.axis]));
@@ -201,7 +201,7 @@ Status Loop::set_decided_sizes() {
 }
 
 // A body may have given a room other memory.
-Status Loop::finish_rooms() {
+Status ControlStep::finish_rooms() {
   for (size_t i = 0; i < out_.size(); i++) {
     if (rooms_[i] && rooms_[i] != &staging_[i]) around_.place(step_.out[i].base, rooms_[i]->place());
     if (rooms_[i] != &staging_[i]) continue;

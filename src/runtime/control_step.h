@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loop: runs one step of control flow: a branch once, or a body trip after trip. A trip sets the bases of its body and
-// calls its executable. Nothing is copied, except a last value that is not where the result must be. Invariant: every
-// trip reads what the previous one wrote, and no trip overwrites what it still reads.
+// ControlStep: runs one step of control flow: a branch of an `if` once, or the body of a loop trip after trip. A trip
+// sets the bases of its body and calls its executable. Nothing is copied, except a last value that is not where the
+// result must be. Invariant: every trip reads what the previous one wrote, and no trip overwrites what it still reads.
 #pragma once
 
 #include "plan/control.h"
@@ -9,9 +9,9 @@
 
 namespace rlx {
 
-class Loop {
+class ControlStep {
  public:
-  Loop(Frame& around, const Control& control, std::vector<std::unique_ptr<Frame>> bodies);
+  ControlStep(Frame& around, const Control& control, std::vector<std::unique_ptr<Frame>> bodies);
 
   Status run(const RunScope& scope);
 
