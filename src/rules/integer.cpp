@@ -298,13 +298,15 @@ static Expr quantised_again(const Match& m) {
 }
 
 void add_integer_rules(RuleSet& rules) {
-  rules.add(exact, "integer_matmul", {Op::kMatmul}, product_of_integers, 2, {Op::kCast});
-  rules.add(close, "integer_matmul_scaled", {Op::kMatmul}, product_of_scaled, 2, {Op::kDequantizeLinear});
-  rules.add(exact, "integer_conv", {Op::kConv}, conv_of_integers, 2);
-  rules.add(close, "integer_conv_scaled", {Op::kConv}, conv_of_scaled, 2, {Op::kDequantizeLinear});
+  rules.add(exact, "integer_matmul", {Op::kMatmul}, product_of_integers, {.depth = 2, .needs = {Op::kCast}});
+  rules.add(close, "integer_matmul_scaled", {Op::kMatmul}, product_of_scaled,
+            {.depth = 2, .needs = {Op::kDequantizeLinear}});
+  rules.add(exact, "integer_conv", {Op::kConv}, conv_of_integers, {.depth = 2});
+  rules.add(close, "integer_conv_scaled", {Op::kConv}, conv_of_scaled, {.depth = 2, .needs = {Op::kDequantizeLinear}});
   add_rules_after_products(rules);
-  rules.add(exact, "quantised_again", {Op::kQuantizeLinear}, quantised_again, 3, {Op::kDequantizeLinear});
-  rules.add(exact, "quantized_pair", {Op::kQuantizeLinear}, pair_of_quantised, 2, {Op::kDequantizeLinear});
+  rules.add(exact, "quantised_again", {Op::kQuantizeLinear}, quantised_again, {.needs = {Op::kDequantizeLinear}});
+  rules.add(exact, "quantized_pair", {Op::kQuantizeLinear}, pair_of_quantised,
+            {.depth = 2, .needs = {Op::kDequantizeLinear}});
 }
 
 }  // namespace rlx
