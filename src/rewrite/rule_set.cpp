@@ -60,7 +60,7 @@ RuleSet::RuleSet(std::initializer_list<Family> families, std::initializer_list<F
 }
 
 void RuleSet::add(Rule rule, int depth) {
-  rule.starts = !is_after_;
+  rule.only_tidies = is_after_;
   rules_.push_back(std::make_unique<Rule>(std::move(rule)));
   for (Op op : rules_.back()->anchors) {
     auto index = static_cast<size_t>(op);
@@ -83,10 +83,10 @@ void RuleSet::add(Grade grade, std::string name, Pattern pattern, Pattern replac
 }
 
 void RuleSet::add(Grade grade, std::string name, const std::vector<Op>& anchors,
-                  std::function<Expr(const Match&)> apply, int depth, const std::vector<Op>& needs) {
+                  std::function<Expr(const Match&)> apply, Reach reach) {
   Rule rule{grade, std::move(name), {}, std::move(apply), anchors};
-  if (!needs.empty()) rule.needs.push_back(needs);
-  add(std::move(rule), depth);
+  if (!reach.needs.empty()) rule.needs.push_back(std::move(reach.needs));
+  add(std::move(rule), reach.depth);
 }
 
 std::span<const Rule* const> RuleSet::at(Op op) const {
@@ -108,7 +108,8 @@ bool RuleSet::has_needs(const Rule& rule, const std::vector<bool>& is_there) {
 // If no rule can fire in the given graph, none can make what another one needs.
 bool RuleSet::may_fire(const std::vector<bool>& is_there, Grade loosest) const {
   return std::any_of(rules_.begin(), rules_.end(), [&](const auto& rule) {
-    return rule->starts && rule->grade <= loosest && has_one(rule->anchors, is_there) && has_needs(*rule, is_there);
+    return !rule->only_tidies && rule->grade <= loosest && has_one(rule->anchors, is_there) &&
+           has_needs(*rule, is_there);
   });
 }
 

@@ -26,7 +26,13 @@ struct Rule {
   std::function<Expr(const Match&)> apply;  // an absent Expr: declined
   std::vector<Op> anchors = {};
   std::vector<std::vector<Op>> needs = {};  // the graph must have an op of each of these lists
-  bool starts = true;                       // false: it only tidies what other rules leave
+  bool only_tidies = false;                 // what other rules leave
+};
+
+// How much of a graph a rule in code looks at.
+struct Reach {
+  int depth = 3;               // at most so many nodes below its anchor; casts and views do not count
+  std::vector<Op> needs = {};  // it fires only in graphs that have one of these; empty: in all
 };
 
 class RuleSet {
@@ -40,10 +46,9 @@ class RuleSet {
   // The anchor is the op at the pattern's root. The replacement is the second pattern, built from what is bound.
   void add(Grade grade, std::string name, Pattern pattern, Pattern replacement);
   void add(Grade grade, std::string name, Pattern pattern, std::function<Expr(const Match&)> apply);
-  // A rule in code. It looks at most `depth` nodes below its anchor. It fires only in graphs that have one of the ops
-  // `needs`, if any are given.
+  // A rule in code.
   void add(Grade grade, std::string name, const std::vector<Op>& anchors, std::function<Expr(const Match&)> apply,
-           int depth = 3, const std::vector<Op>& needs = {});
+           Reach reach = {});
 
   std::span<const Rule* const> at(Op op) const;
   // Whether a graph that has these ops, by number, has all that the rule needs.

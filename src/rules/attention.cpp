@@ -247,7 +247,7 @@ Expr heads_of(Expr split) {
 }  // namespace
 
 void add_attention_rules(RuleSet& rules) {
-  rules.add(close, "attention", {Op::kMatmul}, form_attention, 8);
+  rules.add(close, "attention", {Op::kMatmul}, form_attention, {.depth = 8});
   // attention(q, k, v) where k and v are repeated for each head of a group -> attention of the heads before the repeat
   Pattern q = any(), k = any(), v = any();
   auto repeated = [](const Pattern& x) {

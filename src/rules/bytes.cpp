@@ -111,9 +111,9 @@ static Expr quantized_parts(const Match& m) {
 }
 
 void add_byte_rules(RuleSet& rules) {
-  rules.add(exact, "byte_table", {Op::kQuantizeLinear}, table_of_bytes, ByteFunction::kDeepest + 1,
-            {Op::kDequantizeLinear});
-  rules.add(exact, "quantized_parts", {Op::kQuantizeLinear}, quantized_parts, 2, {Op::kConcat});
+  rules.add(exact, "byte_table", {Op::kQuantizeLinear}, table_of_bytes,
+            {.depth = ByteFunction::kDeepest + 1, .needs = {Op::kDequantizeLinear}});
+  rules.add(exact, "quantized_parts", {Op::kQuantizeLinear}, quantized_parts, {.depth = 2, .needs = {Op::kConcat}});
 }
 
 }  // namespace rlx

@@ -22,8 +22,11 @@ struct Formula {
   std::vector<Pattern> operands, attrs;  // what the row's inputs and attributes are bound to
 };
 
+// Whether composites in a formula stay or are expanded too.
+enum class Inner { kKept, kExpanded };
+
 // The formula in normal form, as a graph. It has the row's inputs, all of one size, and its first output.
-Result<Graph> written_out(const OpInfo& row, bool all) {
+Result<Graph> written_out(const OpInfo& row, Inner inner) {
   Graph graph("formula");
   RLX_TRY(graph.declare_symbol("n", {1, kLargestSymbol}));  // at 0 there would be nothing to compute
   std::vector<Value> in;
@@ -36,7 +39,7 @@ Result<Graph> written_out(const OpInfo& row, bool all) {
   RewriteOptions options;
   options.expands = [&](const Facts& facts, Value value) {
     const OpInfo& info = facts.graph().info(facts.graph().node(value));
-    return all || info.id == row.id || info.is(kSpelling);
+    return inner == Inner::kExpanded || info.id == row.id || info.is(kSpelling);
   };
   return rewrite(std::move(graph), kNormalForm, options);
 }
@@ -119,8 +122,8 @@ void add_derived(RuleSet& rules, Formulas which) {
     Formula formula{row, std::vector<Pattern>(row.signature.in.size()), std::vector<Pattern>(row.attrs.size())};
     std::generate(formula.operands.begin(), formula.operands.end(), any);
     std::generate(formula.attrs.begin(), formula.attrs.end(), splat);
-    for (bool all : {false, true}) {
-      auto graph = written_out(row, all);
+    for (Inner inner : {Inner::kKept, Inner::kExpanded}) {
+      auto graph = written_out(row, inner);
       if (!graph.ok()) continue;  // tests/unit/rules/derived.cpp fails then
       Pattern pattern = PatternMaker(formula, *graph).whole();
       auto is_operand = [](const Pattern& part) { return part.get()->in.empty(); };

@@ -202,12 +202,20 @@ static Expr conv_of_scaled(const Match& m) {
 
 // ---- what follows products ----
 
-// The input numbers of a product's scale, bias and so on.
+// The input numbers of the two products, as ops.def has them.
+namespace matmul_in {
+enum : size_t { kA, kB, kAZero, kBZero, kScale, kBias };
+}
+namespace conv_in {
+enum : size_t { kX, kW, kXZero, kWZero, kAdd, kScale, kBias, kYScale, kYZero };
+}
+
 struct Slots {
   size_t scale, bias;
 };
 static Slots slots_of(const Match& m, Expr product) {
-  return m.is(product, Op::kIntegerConv) ? Slots{5, 6} : Slots{4, 5};
+  return m.is(product, Op::kIntegerConv) ? Slots{conv_in::kScale, conv_in::kBias}
+                                         : Slots{matmul_in::kScale, matmul_in::kBias};
 }
 
 // The product with one more operand; absent if it has this operand already.
@@ -221,11 +229,10 @@ static Expr with_operand(const Match& m, Expr product, size_t at, Expr operand, 
 
 // The product with a bias; of a convolution in i32 too.
 static Expr with_bias(const Match& m, Expr product, Expr bias) {
-  constexpr size_t kAdd = 4;
   bool is_real = product.dtype() == DType::kF32;
   if (m.anchor().dims() != product.dims() || is_one_number(bias)) return Expr();
   if (!is_real && !m.is(product, Op::kIntegerConv)) return Expr();
-  return with_operand(m, product, is_real ? slots_of(m, product).bias : kAdd, bias, product.dtype());
+  return with_operand(m, product, is_real ? slots_of(m, product).bias : conv_in::kAdd, bias, product.dtype());
 }
 
 // The convolution with the scale and zero point of its result, which has one number for each.
@@ -233,7 +240,7 @@ static Expr with_result_scale(const Match& m, Expr conv, Expr scale, Expr zero) 
   DType to = m.anchor().dtype();
   if (!is_eight_bit(to) || scale.dtype() != DType::kF32 || !is_one_number(scale)) return Expr();
   zero = zero ? reshape(zero, {}) : m.builder().scalar(to, 0);
-  return m.rebuilt(conv, {{7, reshape(scale, {})}, {8, zero}})[0];
+  return m.rebuilt(conv, {{conv_in::kYScale, reshape(scale, {})}, {conv_in::kYZero, zero}})[0];
 }
 
 static Pattern of_f32(const Pattern& pattern) {
@@ -298,13 +305,15 @@ static Expr quantised_again(const Match& m) {
 }
 
 void add_integer_rules(RuleSet& rules) {
-  rules.add(exact, "integer_matmul", {Op::kMatmul}, product_of_integers, 2, {Op::kCast});
-  rules.add(close, "integer_matmul_scaled", {Op::kMatmul}, product_of_scaled, 2, {Op::kDequantizeLinear});
-  rules.add(exact, "integer_conv", {Op::kConv}, conv_of_integers, 2);
-  rules.add(close, "integer_conv_scaled", {Op::kConv}, conv_of_scaled, 2, {Op::kDequantizeLinear});
+  rules.add(exact, "integer_matmul", {Op::kMatmul}, product_of_integers, {.depth = 2, .needs = {Op::kCast}});
+  rules.add(close, "integer_matmul_scaled", {Op::kMatmul}, product_of_scaled,
+            {.depth = 2, .needs = {Op::kDequantizeLinear}});
+  rules.add(exact, "integer_conv", {Op::kConv}, conv_of_integers, {.depth = 2});
+  rules.add(close, "integer_conv_scaled", {Op::kConv}, conv_of_scaled, {.depth = 2, .needs = {Op::kDequantizeLinear}});
   add_rules_after_products(rules);
-  rules.add(exact, "quantised_again", {Op::kQuantizeLinear}, quantised_again, 3, {Op::kDequantizeLinear});
-  rules.add(exact, "quantized_pair", {Op::kQuantizeLinear}, pair_of_quantised, 2, {Op::kDequantizeLinear});
+  rules.add(exact, "quantised_again", {Op::kQuantizeLinear}, quantised_again, {.needs = {Op::kDequantizeLinear}});
+  rules.add(exact, "quantized_pair", {Op::kQuantizeLinear}, pair_of_quantised,
+            {.depth = 2, .needs = {Op::kDequantizeLinear}});
 }
 
 }  // namespace rlx

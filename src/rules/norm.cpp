@@ -96,10 +96,8 @@ void add_norm_rules(RuleSet& rules) {
   rules.add(close, "rms_norm", product({maybe_cast(inv_rms), x}),
             [=](const Match& m) { return bare_rms_norm(m, x, mean_square, inv_rms, eps); });
   const std::vector norms{Op::kLayerNorm, Op::kRmsNorm};
-  rules.add(
-      close, "norm_gamma", {Op::kMul}, [](const Match& m) { return absorb_parameter(m, 1); }, 3, norms);
-  rules.add(
-      close, "norm_beta", {Op::kAdd}, [](const Match& m) { return absorb_parameter(m, 2); }, 3, norms);
+  rules.add(close, "norm_gamma", {Op::kMul}, [](const Match& m) { return absorb_parameter(m, 1); }, {.needs = norms});
+  rules.add(close, "norm_beta", {Op::kAdd}, [](const Match& m) { return absorb_parameter(m, 2); }, {.needs = norms});
 }
 
 }  // namespace rlx

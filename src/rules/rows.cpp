@@ -25,7 +25,7 @@ static Expr softmax_of_rows(const Match& m) {
 }
 
 void add_row_rules(RuleSet& rules) {
-  rules.add(exact, "softmax_of_rows", {Op::kSoftmax, Op::kLogSoftmax}, softmax_of_rows, 1);
+  rules.add(exact, "softmax_of_rows", {Op::kSoftmax, Op::kLogSoftmax}, softmax_of_rows, {.depth = 1});
 }
 
 }  // namespace rlx

@@ -332,7 +332,7 @@ void add_score_rules(RuleSet& rules) {
   rules.add(close, "scores_scaled", {Op::kMul, Op::kDiv}, scaled);
   rules.add(close, "scores_scaled_by_heads", {Op::kMul, Op::kDiv}, scaled_by_heads);
   rules.add(close, "scores_softcapped", {Op::kMul}, softcapped);
-  rules.add(close, "scores_plus", {Op::kAdd}, summed, 5, {Op::kScores});
+  rules.add(close, "scores_plus", {Op::kAdd}, summed, {.depth = 5, .needs = {Op::kScores}});
   rules.add(close, "scores_where", {Op::kWhere}, chosen_scores);
   rules.add(close, "scores_cast", {Op::kCast}, converted);
   rules.add(close, "scores_regrouped", {Op::kReshape}, with_batch_regrouped);

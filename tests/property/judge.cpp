@@ -493,7 +493,8 @@ TEST(judge, finds_every_planted_fault) {
     for (size_t i = 0; i < planted.size(); i++) {
       if (found[i]) continue;
       auto wrong = planted[i].apply(random.graph);
-      if (!wrong || check_same_meaning(random, *wrong, planted[i].exact, planted[i].with_checks).empty()) continue;
+      Strictness strictness{.exact = planted[i].exact, .with_checks = planted[i].with_checks};
+      if (!wrong || check_same_meaning(random, *wrong, strictness).empty()) continue;
       found[i] = number;
       missing--;
       double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;

@@ -206,23 +206,37 @@ std::string check_families(const RandomGraph& random, const Meanings& meanings, 
 struct Way {
   std::string name;
   const char* device;
-  NamedAttrs options;
-  bool exact;               // every bit is that of typed evaluation
+  NamedAttrs options = {};
+  bool exact = false;       // every bit is that of typed evaluation
   bool is_aliased = false;  // as many outputs as go have an input's memory
 };
 
 // Plans, views and memory are judged by the bits of the reference kernels; native ones by what they may round.
 const Way kWays[] = {
-    {"cpu, reference kernels", "cpu", {{"math", "strict"}, {"dispatch", "reference"}}, true},
-    {"cpu", "cpu", {}, false},
-    {"cpu, strict", "cpu", {{"math", "strict"}}, false},
-    {"reference", "reference", {}, false},
-    {"far", "far", {{"math", "strict"}, {"dispatch", "reference"}}, true},
-    {"poor", "poor", {{"math", "strict"}, {"dispatch", "reference"}, {"fallback", "host"}}, true},
-    {"poor, native", "poor", {{"fallback", "host"}}, false},
-    {"poor, aliased", "poor", {{"math", "strict"}, {"dispatch", "reference"}, {"fallback", "host"}}, true, true},
-    {"cpu, aliased", "cpu", {}, false, true},
-    {"cpu, reference kernels, aliased", "cpu", {{"math", "strict"}, {"dispatch", "reference"}}, true, true},
+    {.name = "cpu, reference kernels",
+     .device = "cpu",
+     .options = {{"math", "strict"}, {"dispatch", "reference"}},
+     .exact = true},
+    {.name = "cpu", .device = "cpu"},
+    {.name = "cpu, strict", .device = "cpu", .options = {{"math", "strict"}}},
+    {.name = "reference", .device = "reference"},
+    {.name = "far", .device = "far", .options = {{"math", "strict"}, {"dispatch", "reference"}}, .exact = true},
+    {.name = "poor",
+     .device = "poor",
+     .options = {{"math", "strict"}, {"dispatch", "reference"}, {"fallback", "host"}},
+     .exact = true},
+    {.name = "poor, native", .device = "poor", .options = {{"fallback", "host"}}},
+    {.name = "poor, aliased",
+     .device = "poor",
+     .options = {{"math", "strict"}, {"dispatch", "reference"}, {"fallback", "host"}},
+     .exact = true,
+     .is_aliased = true},
+    {.name = "cpu, aliased", .device = "cpu", .is_aliased = true},
+    {.name = "cpu, reference kernels, aliased",
+     .device = "cpu",
+     .options = {{"math", "strict"}, {"dispatch", "reference"}},
+     .exact = true,
+     .is_aliased = true},
 };
 
 // Pairs of outputs and inputs of one type, drawn.
@@ -422,11 +436,11 @@ std::string check_rules(const RuleSet& rules, Grade grade, const RandomGraph& ra
   return "";
 }
 
-std::string check_same_meaning(const RandomGraph& random, const Graph& other, bool exact, bool with_checks) {
+std::string check_same_meaning(const RandomGraph& random, const Graph& other, Strictness strictness) {
   for (size_t run = 0; run < random.runs.size(); run++) {
     auto meaning = Meaning::of(random, run);
-    if (!meaning.ok() || (with_checks && meaning->bounds() != Bounds::kError)) continue;
-    Compared compared = exact ? Compared::kInBits : Compared::kWithinTolerance;
+    if (!meaning.ok() || (strictness.with_checks && meaning->bounds() != Bounds::kError)) continue;
+    Compared compared = strictness.exact ? Compared::kInBits : Compared::kWithinTolerance;
     if (std::string wrong = difference_of(other, random, *meaning, compared); !wrong.empty()) return wrong;
   }
   return "";

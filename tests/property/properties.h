@@ -26,9 +26,13 @@ struct Tally {
 std::string check_graph(const RandomGraph& random, const std::shared_ptr<Env>& env, Tally& tally);
 // The rules that fire in it, in any family or pass.
 void note_fired(const Graph& graph, Tally& tally);
+struct Strictness {
+  bool exact = false;        // in every bit, not only within the tolerance
+  bool with_checks = false;  // only runs in which an index out of range is an error count
+};
 // "", or where another graph does not mean what a random one means, at its sizes: it may differ, or fail where the
-// random one runs. `with_checks`: only runs in which an index out of range is an error count.
-std::string check_same_meaning(const RandomGraph& random, const Graph& other, bool exact, bool with_checks = false);
+// random one runs.
+std::string check_same_meaning(const RandomGraph& random, const Graph& other, Strictness strictness);
 // "", or what a set of rules of this grade does wrong.
 std::string check_rules(const RuleSet& rules, Grade grade, const RandomGraph& random);
 // As check_graph; a graph that fails is cut down first.

@@ -152,7 +152,8 @@ TEST(growth, rules_that_cannot_fire_are_not_tried) {
   RuleSet rules;
   Pattern x = patterns::any();
   rules.add(exact, "of_tanh", patterns::op(Op::kAdd, {x, patterns::op(Op::kTanh, {x})}), x);
-  rules.add(exact, "of_exp", std::vector{Op::kAdd}, [](const Match&) { return Expr(); }, 2, {Op::kExp, Op::kExpm1});
+  rules.add(exact, "of_exp", std::vector{Op::kAdd}, [](const Match&) { return Expr(); },
+            {.depth = 2, .needs = {Op::kExp, Op::kExpm1}});
   for (Op op : {Op::kSin, Op::kTanh, Op::kExp}) {
     Graph graph;
     Builder b(graph);
