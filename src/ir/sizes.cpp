@@ -77,6 +77,7 @@ Status Graph::declare_symbol(std::string_view name, Interval range) {
   auto refuse = [&](const std::string& why) {
     return Status(Code::kRange, format("the size '{}' {}", name, why)).with("value", name);
   };
+  if (name.empty()) return Status(Code::kInvalidArgument, "a size must have a name");
   if (range.lo < 0) return refuse(format("has the minimum {}: no size is negative", range.lo));
   if (range.lo > kLargestSize) return refuse(format("has the minimum {}: no size is above 2^48", range.lo));
   if (range.lo > range.hi)

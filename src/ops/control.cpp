@@ -381,11 +381,21 @@ class LoopTypes {
     if (args_.graph.implies(asked.relation, asked.a, asked.b)) return false;
     if (!may_hold(asked)) return length_ && args_.graph.implies(Guard::kEqual, 0, *length_);
     if (!guarded_) guarded_ = *given_;
+    RLX_TRY(share_symbols(asked));
     Status refused = guarded_->add_guard(asked);
     if (refused.ok()) return true;
     if (!length_) return args_.fail(Code::kShape, format("{}: no trip ends: {}", what(i), refused.message()));
     RLX_TRY(args_.require(Guard::kEqual, 0, *length_));
     return true;
+  }
+  // A body has only those symbols of the graph around it that it uses.
+  Status share_symbols(const Guard& guard) {
+    Status status;
+    visit_symbols(guard, [&](const std::string& symbol) {
+      if (status.ok() && !guarded_->has_symbol(symbol))
+        status = guarded_->declare_symbol(symbol, args_.graph.symbol_range(symbol));
+    });
+    return status;
   }
   // Whether sizes of the graph around may meet the guard, which is not recorded.
   bool may_hold(const Guard& guard) {
@@ -421,6 +431,22 @@ static Status check_output_least(InferArgs& args, size_t least) {
                           plural(got, "output"), least));
 }
 
+// A size that a carry brings to the body is also one that it brings to the condition, which reads it after each trip.
+static Status check_carried_by_both(InferArgs& args, size_t carries, const std::vector<std::string>& carried) {
+  const Graph &cond = *args.attrs.graph("cond"), &body = *args.attrs.graph("body");
+  for (size_t i = 0; i < carries; i++) {
+    const std::vector<Dim>&read = cond.node(cond.inputs()[i]).out[0].dims,
+          &set = body.node(body.inputs()[i]).out[0].dims;
+    for (size_t axis = 0; axis < set.size(); axis++)
+      if (is_carried(set[axis], carried) && !is_carried(read[axis], carried))
+        return args.fail(Code::kShape,
+                         format("'cond', input '{}', axis {}: the size is {}, but each trip of 'body' may "
+                                "change it, where it is '{}'",
+                                cond.leaf_name(cond.inputs()[i]), axis, read[axis], set[axis]));
+  }
+  return {};
+}
+
 Status infer_while(InferArgs& args) {
   std::vector<ValueType> given = RLX_TRY(all_given(args, 0));
   auto carries = static_cast<size_t>(args.attrs.i64("n_carry"));
@@ -429,6 +455,7 @@ Status infer_while(InferArgs& args) {
                                            carries, plural(given.size(), "input")));
   std::vector<std::string> carried = RLX_TRY(store_carried(args, carries, {"cond", "body"}));
   for (const char* attr : {"cond", "body"}) RLX_TRY(check_inputs(args, attr, given, carried));
+  RLX_TRY(check_carried_by_both(args, carries, carried));
   RLX_TRY(check_output_count(args, "cond", 1));
   RLX_TRY(check_output_least(args, carries));
   const Graph& cond = *args.attrs.graph("cond");

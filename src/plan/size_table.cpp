@@ -35,6 +35,26 @@ static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& 
   return {};
 }
 
+// Every size that a node names must be known when the node runs: a symbol of the graph, which no later node decides.
+static Status check_order(const Graph& graph, const NodeBySymbol& maker_of) {
+  auto refuse = [&](const std::string& symbol, uint32_t node, const std::string& why) {
+    return Status(Code::kShape, graph.describe(node) + " names the size '" + symbol + "', " + why)
+        .with("value", symbol);
+  };
+  for (uint32_t node = 0; node < graph.nodes().size(); node++) {
+    Status status;
+    visit_symbols(graph.node(node), [&](const std::string& symbol) {
+      auto maker = maker_of.find(symbol);
+      if (maker != maker_of.end() && maker->second > node)
+        status = refuse(symbol, node, "which " + graph.describe(maker->second) + " decides later");
+      else if (!graph.has_symbol(symbol))
+        status = refuse(symbol, node, "which no input has and no node decides");
+    });
+    RLX_TRY(std::move(status));
+  }
+  return {};
+}
+
 // The bound that a node sets on what it counts, or null.
 static const Dim* bound_of_count(const Node& node) {
   return node.op == Op::kDynamicIota && node.attrs.has("max") ? &node.attrs.dim("max") : nullptr;
@@ -53,7 +73,7 @@ struct SizeTable::Branch {
 // The sizes in which the branches of one `if` differ.
 struct SizeTable::Join {
   Branch then, otherwise;
-  std::unordered_map<std::string, JoinedSize> sizes = {};  // by symbol
+  std::map<std::string, JoinedSize> sizes = {};  // by symbol
 };
 
 SizeTable::Joins SizeTable::find_joins(const std::vector<DecidedSize>& decided) const {
@@ -99,6 +119,7 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
   std::vector<DecidedSize> decided = decided_sizes(graph);
   NodeBySymbol maker_of;
   RLX_TRY(check_sources(graph, decided, maker_of));
+  RLX_TRY(check_order(graph, maker_of));
   const Joins joins = find_joins(decided);
   std::unordered_map<std::string_view, int64_t> wanted;
   for (const auto& [name, size] : upper) wanted[name] = size;
@@ -127,13 +148,13 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
   return {};
 }
 
+// A size depends on those that earlier nodes choose, so the list is in the order of the nodes.
 void SizeTable::note_chosen(const Joins& joins) {
   const Graph& graph = plan_.graph();
   for (const auto& [index, join] : joins)
     for (const auto& [symbol, size] : join.sizes)
       if (size.is_chosen)
         plan_.chosen.push_back({plan_.symbol(symbol), graph.node(index).attrs.dim("when"), size.then, size.otherwise});
-  std::sort(plan_.chosen.begin(), plan_.chosen.end(), [](auto& a, auto& b) { return a.symbol < b.symbol; });
 }
 
 // The upper size of a symbol that a node decides: its declared maximum, or less if the deciding sizes, at their upper

@@ -3,6 +3,7 @@
 // Invariant: equal dims have one id, and an id never changes.
 #pragma once
 
+#include <map>
 #include <unordered_map>
 
 #include "plan/plan.h"
@@ -30,8 +31,8 @@ class SizeTable {
     size_t operator()(const Dim& dim) const { return dim.hash(); }
   };
   struct Branch;
-  struct Join;                                       // of the branches of an `if`: the sizes in which they differ
-  using Joins = std::unordered_map<uint32_t, Join>;  // by node
+  struct Join;                             // of the branches of an `if`: the sizes in which they differ
+  using Joins = std::map<uint32_t, Join>;  // by node, in their order
   Joins find_joins(const std::vector<DecidedSize>& decided) const;
   void note_chosen(const Joins& joins);  // in the plan
   int64_t most_of(const std::string& symbol, uint32_t maker, const Joins& joins, int64_t declared) const;
