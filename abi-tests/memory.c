@@ -111,9 +111,9 @@ struct handles {
   rlx_graph_t *graph;
   rlx_weights_t *weights;
   rlx_model_t *model;
-  rlx_compiled_t *program, *counter;
+  rlx_compiled_t *program, *counter, *reference; /* the last two double four numbers */
   rlx_exec_t *exec;
-  rlx_tensor_t *x, *w;
+  rlx_tensor_t *x, *w, *four;
   const char *path, *param;
 };
 
@@ -123,6 +123,16 @@ static rlx_status_t *import_again(struct handles *h) {
   rlx_status_t *status = rlx_import_file(h->env, NULL, h->path, NULL, &graph, &weights);
   rlx_graph_release(graph);
   rlx_weights_release(weights);
+  return status;
+}
+
+/* On the reference device, which converts what it reads and writes. */
+static rlx_status_t *run_reference(struct handles *h) {
+  rlx_tensor_t *y = NULL;
+  rlx_status_t *status = rlx_compiled_run(h->reference, NULL, &h->four, 1, NULL, &y, 1);
+  if (!status && ((const float *)rlx_tensor_data(y))[3] != 2)
+    status = rlx_status_create(RLX_E_INTERNAL, "a run that succeeded has not written its output");
+  rlx_tensor_release(y);
   return status;
 }
 
@@ -256,12 +266,19 @@ static rlx_status_t *run_after_failures(struct handles *h) {
 static const struct {
   const char *name;
   rlx_status_t *(*call)(struct handles *h);
-} kCalls[] = {{"import", import_again},         {"import of weights", import_weights},
-              {"compile", compile_again},       {"rlx_compiled_run", run_program},
-              {"rlx_model_run", run_model},     {"a model's first run", run_new_model},
-              {"set_param", set_params},        {"rlx_weights_put", put_weight},
-              {"rlx_exec_run", run_exec},       {"rlx_exec_link", link_slots},
-              {"rlx_exec_submit", submit_runs}, {"a run after runs that failed", run_after_failures}};
+} kCalls[] = {{"import", import_again},
+              {"import of weights", import_weights},
+              {"compile", compile_again},
+              {"rlx_compiled_run", run_program},
+              {"rlx_model_run", run_model},
+              {"a model's first run", run_new_model},
+              {"set_param", set_params},
+              {"rlx_weights_put", put_weight},
+              {"rlx_exec_run", run_exec},
+              {"rlx_exec_link", link_slots},
+              {"rlx_exec_submit", submit_runs},
+              {"a run after runs that failed", run_after_failures},
+              {"a run of the reference", run_reference}};
 
 /* The host's allocator: it counts and fails for itself. */
 static long host_made, host_failing = -1, host_live;
@@ -322,7 +339,8 @@ static int calls_with(const char *path, const char *threads, int all_threads, in
   rlx_dtype_t dtype = 0;
   static const char counter[] = "graph {\n  s = input f32[4]\n  next = add(s, s)\n  output next\n}\n";
   rlx_graph_t *counting = NULL;
-  struct handles h = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+  const rlx_device_t *reference = NULL;
+  struct handles h = {0};
   rlx_status_t *status = rlx_attrs_create(threads, &options);
   rlx_host_init(&host, sizeof host);
   host.alloc = host_alloc;
@@ -339,6 +357,10 @@ static int calls_with(const char *path, const char *threads, int all_threads, in
   TRY(rlx_exec_create(h.program, NULL, &h.exec));
   TRY(rlx_import_memory(h.env, "rlx", counter, sizeof counter - 1, NULL, NULL, NULL, &counting, NULL));
   TRY(rlx_compile(counting, NULL, NULL, NULL, &h.counter));
+  TRY(rlx_env_find_device(h.env, "reference", &reference));
+  TRY(rlx_compile(counting, NULL, reference, NULL, &h.reference));
+  TRY(rlx_tensor_create(h.env, NULL, RLX_F32, &batch, 1, &h.four));
+  if (h.four) ((float *)rlx_tensor_data(h.four))[3] = 1;
   rlx_graph_release(counting);
   TRY(rlx_tensor_create(h.env, NULL, RLX_F32, dims, 4, &h.x));
   h.param = rlx_graph_name(h.graph, RLX_PARAM, 0);
@@ -360,6 +382,8 @@ static int calls_with(const char *path, const char *threads, int all_threads, in
   rlx_tensor_release(h.w);
   rlx_tensor_release(h.x);
   rlx_exec_release(h.exec);
+  rlx_tensor_release(h.four);
+  rlx_compiled_release(h.reference);
   rlx_compiled_release(h.counter);
   rlx_compiled_release(h.program);
   rlx_model_release(h.model);

@@ -71,13 +71,14 @@ class ReferenceExecutable : public Executable {
     return params;
   }
 
-  void write_outputs(std::span<const Tensor> results, const RunArgs& args) const {
+  Status write_outputs(std::span<const Tensor> results, const RunArgs& args) const {
     const Graph& graph = plan_->graph();
     for (size_t i = 0; i < results.size(); i++) {
       DType declared = graph.type(graph.outputs()[i].value).dtype;
-      Tensor result = convert(results[i], declared);
+      Tensor result = RLX_TRY(convert(results[i], declared));
       if (result.bytes()) std::memcpy(args.bases.values[plan_->output_base(i)].host, result.data(), result.bytes());
     }
+    return {};
   }
 
   Status evaluate(const RunArgs& args) const {
@@ -89,8 +90,7 @@ class ReferenceExecutable : public Executable {
     for (uint32_t symbol : fresh_) RLX_TRY((*args.set_size)(symbol, sizes.at(plan_->symbols[symbol].name)));
     for (Tensor& result : results)
       if (!plan_->aliases.empty()) result = RLX_TRY(apart(result, inputs));
-    write_outputs(results, args);
-    return {};
+    return write_outputs(results, args);
   }
 
   std::shared_ptr<const Plan> plan_;

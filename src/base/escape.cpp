@@ -5,21 +5,42 @@
 
 namespace rlx {
 
-std::string quoted(std::string_view text, char mark) {
+static bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
+static void append_hex(std::string& text, char c) {
   static constexpr char kHex[] = "0123456789abcdef";
+  auto byte = static_cast<unsigned char>(c);
+  text += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+}
+
+std::string quoted(std::string_view text, char mark) {
   std::string result(1, mark);
   for (char c : text) {
-    auto byte = static_cast<unsigned char>(c);
     if (c == '\n')
       result += "\\n";
     else if (c == '\\' || (c == mark && mark == '"'))
       result += {'\\', c};
-    else if (byte < 0x20 || byte == 0x7f || c == mark)
-      result += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    else if (is_control(c) || c == mark)
+      append_hex(result, c);
     else
       result += c;
   }
   return result + mark;
+}
+
+std::string on_one_line(std::string_view text) {
+  std::string result;
+  for (char c : text) {
+    if (c == '\n')
+      result += "\\n";
+    else if (is_control(c))
+      append_hex(result, c);
+    else
+      result += c;
+  }
+  return result;
 }
 
 std::optional<char> read_escaped(std::string_view text, size_t& at) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/escape.h"
 #include "base/exception.h"
 #include "base/round_up.h"
 
@@ -105,7 +106,8 @@ std::shared_ptr<Host> Host::library() {
 }
 
 void Host::write_log(LogLevel level, const char* category, const std::string& message) const {
-  call_host("log", [&] { services_.log(services_.user, static_cast<int32_t>(level), category, message.c_str()); });
+  std::string line = on_one_line(message);  // names in it may have any characters
+  call_host("log", [&] { services_.log(services_.user, static_cast<int32_t>(level), category, line.c_str()); });
 }
 
 Status Host::progress(const char* what, double fraction) const {

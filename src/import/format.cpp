@@ -124,6 +124,8 @@ static Result<ImportedFile> import_as(const Format& format, const Source& source
         .with("value", options.first_choice);
   if (options.host) RLX_TRY(options.host->progress("import", 0));
   ImportedFile file = RLX_TRY(format.read(source, options));
+  for (const auto& [name, tensor] : file.weights)
+    if (name.empty()) return Status(Code::kData, "a tensor has no name");
   file.has_choices = format.has_choices;
   if (options.host) RLX_TRY(options.host->progress("import", 1));
   return file;

@@ -171,17 +171,18 @@ class Declared {
     if (stored.dtype == dtype) return Declared(stored);
     Tensor wide = RLX_TRY(Tensor::create(stored.dtype, stored.dims));
     if (wide.bytes()) std::memcpy(wide.data(), stored.data, wide.bytes());
-    return Declared(convert(wide, dtype));
+    return Declared(RLX_TRY(convert(wide, dtype)));
   }
   static Result<Declared> output(const Operand& stored, DType dtype) {
     if (stored.dtype == dtype) return Declared(stored);
     return Declared(RLX_TRY(Tensor::create(dtype, stored.dims)));
   }
   const Operand& operand() const { return operand_; }
-  void write_back(const Operand& stored) const {
-    if (!copy_) return;
-    Tensor wide = convert(copy_, stored.dtype);
+  Status write_back(const Operand& stored) const {
+    if (!copy_) return {};
+    Tensor wide = RLX_TRY(convert(copy_, stored.dtype));
     if (wide.bytes()) std::memcpy(stored.data, wide.data(), wide.bytes());
+    return {};
   }
 
  private:
@@ -212,7 +213,7 @@ Status eval_host_call(EvalArgs& args) {
         .with("op", "custom")
         .with("value", args.where.empty() ? free.op->name : args.where);
   }
-  for (size_t i = 0; i < made.size(); i++) made[i].write_back(args.out[i]);
+  for (size_t i = 0; i < made.size(); i++) RLX_TRY(made[i].write_back(args.out[i]));
   return {};
 }
 

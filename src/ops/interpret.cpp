@@ -50,7 +50,7 @@ class Interpreter {
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) {
     RLX_TRY(check_guards());
-    for (size_t i = 0; i < inputs.size(); i++) set_leaf(graph_.inputs()[i], inputs[i]);
+    for (size_t i = 0; i < inputs.size(); i++) RLX_TRY(set_leaf(graph_.inputs()[i], inputs[i]));
     for (uint32_t node = 0; node < graph_.nodes().size(); node++) RLX_TRY(visit_node(node));
     std::vector<Tensor> results;
     for (const GraphOutput& output : graph_.outputs()) results.push_back(value(output.value));
@@ -69,8 +69,9 @@ class Interpreter {
   }
   const Tensor& value(Value v) const { return values_[v.node][v.output]; }
   SymbolLookup lookup() const { return lookup_in(sizes_); }
-  void set_leaf(uint32_t node, const Tensor& tensor) {
-    values_[node] = {convert(tensor, storage_of(tensor.dtype(), options_.mode))};
+  Status set_leaf(uint32_t node, const Tensor& tensor) {
+    values_[node] = {RLX_TRY(convert(tensor, storage_of(tensor.dtype(), options_.mode)))};
+    return {};
   }
 
   // Checks the guards (semantics.md G1) whose sizes are known by now.
@@ -100,12 +101,12 @@ class Interpreter {
 
   Status visit_leaf(uint32_t index) {
     if (!values_[index].empty()) return {};  // an input
-    if (const Tensor* constant = graph_.constant({index, 0})) return set_leaf(index, *constant), Status();
+    if (const Tensor* constant = graph_.constant({index, 0})) return set_leaf(index, *constant);
     auto found = params_.find(graph_.leaf_name(index));
     if (found == params_.end() && !is_read_[index]) return {};
     if (found == params_.end()) return Status(Code::kState, "the param '" + graph_.leaf_name(index) + "' is not set");
     RLX_TRY(check_param(index, found->second));
-    return set_leaf(index, found->second), Status();
+    return set_leaf(index, found->second);
   }
 
   Status check_param(uint32_t index, const Tensor& tensor) {
@@ -243,18 +244,17 @@ Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Te
   return Interpreter(graph, params, options, std::move(sizes)).run(inputs);
 }
 
-Tensor convert(const Tensor& tensor, DType to) {
+Result<Tensor> convert(const Tensor& tensor, DType to) {
   if (tensor.dtype() == to) return tensor;
-  auto result = Tensor::create(to, tensor.dims());
-  if (!result.ok()) return {};
+  Tensor result = RLX_TRY(Tensor::create(to, tensor.dims()));
   int64_t count = tensor.count();
   visit<dtypes::F | dtypes::Z>(tensor.dtype(), [&]<class From>() {
     visit<dtypes::F | dtypes::Z>(to, [&]<class To>() {
       if constexpr (is_complex_type<From> == is_complex_type<To>)
-        for (int64_t i = 0; i < count; i++) result->as<To>()[i] = To(static_cast<Compute<From>>(tensor.as<From>()[i]));
+        for (int64_t i = 0; i < count; i++) result.as<To>()[i] = To(static_cast<Compute<From>>(tensor.as<From>()[i]));
     });
   });
-  return *result;
+  return result;
 }
 
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,

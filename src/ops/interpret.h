@@ -50,6 +50,6 @@ Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Te
 Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs);
 
 // Converts between dtypes of F, or of Z, with rounding: to the oracle's storage and back.
-Tensor convert(const Tensor& tensor, DType to);
+Result<Tensor> convert(const Tensor& tensor, DType to);
 
 }  // namespace rlx

@@ -180,9 +180,12 @@ Status ControlStep::run_trips(const RunScope& scope) {
   return finish_carries();
 }
 
+// Without a trip the first values are the results, and nothing has compared their sizes with the plan so far.
 Status ControlStep::finish_carries() {
+  for (size_t i = 0; i < carries_; i++) dims_[i] = in_dims_[i];
+  for (const CarriedSize& size : control_.decides)
+    RLX_TRY(check_range(around_.plan().symbols[size.symbol], dims_[size.slot][size.axis]));
   for (size_t i = 0; i < carries_; i++) {
-    dims_[i] = in_dims_[i];
     int64_t bytes = RLX_TRY(bytes_of(step_.in[i].dtype, dims_[i]));
     if (is_open(i)) RLX_TRY(rooms_[i]->reserve(around_.device(), bytes));
     Place result = is_open(i) ? rooms_[i]->place() : out_[i];

@@ -23,18 +23,6 @@ struct SymbolsOf {
   uint32_t operator()(std::string_view name) const { return plan.symbol(name); }
 };
 
-Status check_range(const PlanSymbol& symbol, int64_t size) {
-  if (size >= symbol.range.lo && size <= symbol.upper) return {};
-  bool is_above = size > symbol.upper, is_planned = is_above && symbol.upper < symbol.range.hi;
-  int64_t limit = is_above ? symbol.upper : symbol.range.lo;
-  std::string_view side = is_planned ? "above the planned" : is_above ? "above the largest" : "below the smallest";
-  return Status(Code::kRange, format("the size '{}' = {} is {} {}{}", symbol.name, size, side, limit,
-                                     is_planned ? format(": the option dims.{} plans for more", symbol.name) : ""))
-      .with("value", symbol.name)
-      .with("expected", format("at {} {}", is_above ? "most" : "least", limit))
-      .with("got", std::to_string(size));
-}
-
 // What a size counts as until the run finds it: the size that the last run found, if any. Nothing is read or written
 // with it.
 int64_t stand_in(const PlanSymbol& symbol, int64_t last) {
@@ -86,6 +74,18 @@ Status of_found_sizes(Status status) {
 }
 
 }  // namespace
+
+Status check_range(const PlanSymbol& symbol, int64_t size) {
+  if (size >= symbol.range.lo && size <= symbol.upper) return {};
+  bool is_above = size > symbol.upper, is_planned = is_above && symbol.upper < symbol.range.hi;
+  int64_t limit = is_above ? symbol.upper : symbol.range.lo;
+  std::string_view side = is_planned ? "above the planned" : is_above ? "above the largest" : "below the smallest";
+  return Status(Code::kRange, format("the size '{}' = {} is {} {}{}", symbol.name, size, side, limit,
+                                     is_planned ? format(": the option dims.{} plans for more", symbol.name) : ""))
+      .with("value", symbol.name)
+      .with("expected", format("at {} {}", is_above ? "most" : "least", limit))
+      .with("got", std::to_string(size));
+}
 
 SizeState::SizeState(const Plan& plan)
     : symbols_(plan.symbols.size(), kUnknown),

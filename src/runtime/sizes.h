@@ -50,6 +50,9 @@ class SizeState {
   uint64_t version_ = 0;                      // 0: nothing was evaluated yet
 };
 
+// RLX_E_RANGE if the size is above the plan's upper size or below the minimum.
+Status check_range(const PlanSymbol& symbol, int64_t size);
+
 // The index of the symbol; RLX_E_NOT_FOUND, or RLX_E_RANGE if the size is above the plan's upper size or below the
 // minimum.
 Result<uint32_t> check_dim(const Plan& plan, std::string_view symbol, int64_t size);

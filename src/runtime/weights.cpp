@@ -155,9 +155,11 @@ const char* Weights::name(size_t index) const {
 
 void Weights::set_metadata(std::string_view key, std::string_view value) {
   std::lock_guard lock(mutex_);
-  for (auto& [known, text] : metadata_)
-    if (known == key) return void(text = value);
-  metadata_.emplace_back(key, value);
+  auto [found, is_new] = metadata_index_.try_emplace(std::string(key), metadata_.size());
+  if (is_new)
+    metadata_.emplace_back(key, value);
+  else
+    metadata_[found->second].second = value;
 }
 
 Result<std::string> Weights::report(std::string_view what) const {

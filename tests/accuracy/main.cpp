@@ -110,10 +110,10 @@ class Judge {
   static std::vector<Tensor> flushed(std::span<const Tensor> operands) {
     std::vector<Tensor> zeros;
     for (const Tensor& operand : operands) {
-      Tensor wide = convert(operand, DType::kF64);
+      Tensor wide = *convert(operand, DType::kF64);
       for (double& x : std::span(wide.as<double>(), static_cast<size_t>(kBlock)))
         if (std::fabs(x) < 0x1p-126) x = std::copysign(0.0, x);
-      zeros.push_back(convert(wide, operand.dtype()));
+      zeros.push_back(*convert(wide, operand.dtype()));
     }
     return zeros;
   }

@@ -55,7 +55,7 @@ static std::vector<Terms> terms_of(const Sample& sample, const Graph& graph, Tol
   std::vector<Terms> terms(sample.out.size());
   for (Terms& each : terms)
     if (!sample.in.empty() && sample.in[0] && is_float(sample.in[0].dtype()))
-      each.input = magnitudes(convert(sample.in[0], DType::kF64));
+      each.input = magnitudes(*convert(sample.in[0], DType::kF64));
   if (!tolerance_of(tol).by_terms) return terms;
   auto sums = run(sample, graph, with_floats(sample.in, [](double x) { return std::fabs(x); }), EvalMode::kOracle);
   auto counts = run(sample, graph, with_floats(sample.in, [](double) { return 1.0; }), EvalMode::kOracle);

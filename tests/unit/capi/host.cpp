@@ -409,6 +409,26 @@ TEST_F(HostTest, a_struct_that_ends_inside_a_member_has_not_got_it_all) {
   rlx_status_release(status);
 }
 
+// Names may have any characters.
+TEST_F(HostTest, messages_of_the_log_are_one_line) {
+  log_at(RLX_LOG_TRACE);
+  open();
+  rlx_graph_t* named = nullptr;
+  fine(rlx_graph_create(env, "two\nlines\r", &named));
+  std::swap(graph, named);
+  product(RLX_F32);
+  rlx_compiled_t* program = nullptr;
+  fine(rlx_compile(graph, nullptr, nullptr, nullptr, &program));
+  rlx_compiled_release(program);
+  rlx_graph_release(named);
+  bool is_named = false;
+  for (const auto& line : lines) {
+    EXPECT_EQ(line.message.find_first_of("\n\r"), std::string::npos) << line.message;
+    is_named |= line.message.find("two\\nlines\\x0d") != std::string::npos;
+  }
+  EXPECT_TRUE(is_named);
+}
+
 // ---- the default device ----
 
 TEST_F(HostTest, the_first_device_is_the_default_one) {

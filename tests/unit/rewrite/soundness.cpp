@@ -155,7 +155,7 @@ static const char* kHalfScores = R"(graph "g" {
 // A mask of f32 is infinite as a half, and then a row without a key is NaN. What is added to scores, and what these are
 // multiplied with, may have no finite product in halves where the scaled sum is finite.
 TEST(rewrite_soundness, halves_added_to_scores_overflow_where_they_did) {
-  Tensor q = convert(noise({1, 2, 3, 4}, 1), DType::kF16);
+  Tensor q = *convert(noise({1, 2, 3, 4}, 1), DType::kF16);
   Tensor mask = filled(DType::kF32, {1, 1, 3, 3}, 0), low = filled(DType::kF16, {1, 1, 3, 3}, -1000);
   for (int i = 0; i < 5; i++) mask.as<float>()[i] = i % 2 ? -1e5f : -3.4e38f;
   const char* kLinks[] = {
@@ -198,7 +198,7 @@ TEST(rewrite_soundness, a_factor_of_a_head_does_not_round_queries_of_halves) {
     for (size_t at; (at = text.find("HALF")) != std::string::npos;) text.replace(at, 4, half);
     DType dtype = half == "f16" ? DType::kF16 : DType::kBF16;
     std::vector<Tensor> in;
-    for (uint32_t i = 0; i < 3; i++) in.push_back(convert(noise({1, 2, 16, i < 2 ? 64 : 8}, i + 1, 2), dtype));
+    for (uint32_t i = 0; i < 3; i++) in.push_back(*convert(noise({1, 2, 16, i < 2 ? 64 : 8}, i + 1, 2), dtype));
     auto graph = parse(text);
     ASSERT_TRUE(graph.ok()) << graph.status().message();
     auto oracle = interpret(*graph, in, {}, {EvalMode::kOracle});

@@ -105,4 +105,27 @@ TEST(control, a_guard_of_a_body_may_name_a_size_of_the_graph_around_it) {
   EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->dims()[1], 2);
 }
 
+// The size of the first value, which no trip has replaced, is above the plan. What lies behind the result stays.
+TEST(control, a_first_value_that_is_larger_than_planned_is_not_copied) {
+  auto exec = exec_of(R"(graph (n in [0, 64]) {
+    c = input f32[n]
+    y = scan(c) body=graph (s in [0, 64]) {
+      a = input f32[s]
+      b = neg(a)
+      output b
+    } n_carry=1 n_xs=0 length=0 symbols=["scan.0"] carried=["s"]
+    output y
+  })",
+                      {{"dims.scan.0", int64_t{2}}});
+  Tensor memory = *Tensor::create(DType::kF32, {64, 2});
+  std::fill_n(memory.as<float>(), 128, 5.0f);
+  for (int64_t n : {64, 2}) {
+    ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({n})).ok());
+    ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, *memory.row(0)).ok());
+    Status ran = exec->run();
+    EXPECT_EQ(ran.code(), n == 2 ? Code::kOk : Code::kRange) << ran.message();
+    EXPECT_EQ(memory.as<float>()[2], 5.0f);
+  }
+}
+
 }  // namespace rlx
