@@ -680,8 +680,10 @@ RLX_API size_t rlx_compiled_shape(const rlx_compiled_t *compiled, int32_t kind, 
                                   size_t capacity);
 
 /* Sets one param; the tensor is retained and frozen. What depends on it is computed here, on the caller's thread.
- * Runs in flight finish with the old values; later runs use the new ones. Errors: RLX_E_NOT_FOUND, RLX_E_DTYPE,
- * RLX_E_SHAPE, RLX_E_STATE for the program of a model (use rlx_model_set_param); nothing changes then. */
+ * Runs in flight finish with the old values; later runs use the new ones. If a param is set meanwhile, by another thread
+ * or by a callback of the host, the work is done again with it; so a callback must not set one at each call. Errors:
+ * RLX_E_NOT_FOUND, RLX_E_DTYPE, RLX_E_SHAPE, RLX_E_STATE for the program of a model (use rlx_model_set_param); nothing
+ * changes then. */
 RLX_MUST rlx_status_t *rlx_compiled_set_param(rlx_compiled_t *compiled, const char *name, rlx_tensor_t *tensor);
 
 /* Sets every param that the weights (retained) hold, all at once; otherwise as rlx_compiled_set_param. */
@@ -824,7 +826,7 @@ RLX_MUST rlx_status_t *rlx_fence_export_fd(rlx_fence_t *fence, int32_t *fd);
 
 /* A model of a graph (copied) and its weights (retained, may be NULL). Compiles nothing yet: a param becomes the tensor
  * that the weights hold when the model first compiles with it, and stays so on every device until rlx_model_set_param.
- * policy, or NULL: any option of rlx_compile, used for every plan, and
+ * policy, or NULL: any option of rlx_compile but weights.drop, used for every plan, and
  *   cache.capacity    the most plans that the model keeps for a device. Default: 8
  *   buckets.<symbol>  the sizes to plan for: a list, or pow2 for powers of two
  *   chain             the devices to try in turn

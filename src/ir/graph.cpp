@@ -40,9 +40,10 @@ std::string Graph::describe(uint32_t node) const {
 
 Status Graph::with_subject(const OpInfo& info, std::string_view name, Status status) const {
   if (is_definition_) return status;
-  std::string subject(info.name);
+  std::string_view op = info.is(kOnHost) ? this->info(Op::kCustom).name : info.name;  // a call of the host was written so
+  std::string subject(op);
   if (!name.empty()) subject += format(" '{}'", name);
-  return std::move(status).prefixed(subject + ": ").with("op", info.name).with("value", name);
+  return std::move(status).prefixed(subject + ": ").with("op", op).with("value", name);
 }
 
 // "; a is input 'x' f32[2,3], b is exp f32[5,4]": helps a person to find the call.

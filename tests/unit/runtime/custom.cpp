@@ -72,6 +72,13 @@ TEST(custom, other_ops_do_not_fall_back_for_it) {
   EXPECT_EQ(program.status().code(), Code::kUnsupported);
 }
 
+TEST(custom, a_failure_of_a_call_names_the_op_that_was_written) {
+  Graph graph;
+  Status status = graph.with_subject(graph.info(Op::kHostCall), "t", Status(Code::kShape, "no"));
+  EXPECT_EQ(status.message(), "custom 't': no");
+  EXPECT_EQ(*status.detail("op"), "custom");
+}
+
 TEST(custom, a_call_keeps_the_precision_that_it_was_made_for) {
   auto env = env_with(2);
   auto program = Program::compile(env, read(kChain), nullptr, nullptr,
