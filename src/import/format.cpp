@@ -125,7 +125,7 @@ static Result<ImportedFile> import_as(const Format& format, const Source& source
   if (options.host) RLX_TRY(options.host->progress("import", 0));
   ImportedFile file = RLX_TRY(format.read(source, options));
   for (const auto& [name, tensor] : file.weights)
-    if (name.empty()) return Status(Code::kData, "a tensor has no name");
+    if (name.empty()) return Status(Code::kData, rlx::format("{}: a tensor has no name", format.name));
   file.has_choices = format.has_choices;
   if (options.host) RLX_TRY(options.host->progress("import", 1));
   return file;

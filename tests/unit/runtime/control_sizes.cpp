@@ -24,7 +24,7 @@ TEST(control, a_size_is_named_by_nodes_behind_the_one_that_decides_it) {
     EXPECT_TRUE(compiled(decides + use + outputs).ok()) << compiled(decides + use + outputs).message();
     Status refused = compiled(use + decides + outputs);
     EXPECT_EQ(refused.code(), Code::kShape);
-    EXPECT_NE(refused.message().find("names the size 'k', which nonzero"), std::string::npos) << refused.message();
+    EXPECT_NE(refused.message().find("decides later"), std::string::npos) << refused.message();
   }
 }
 
@@ -117,7 +117,7 @@ TEST(control, a_first_value_that_is_larger_than_planned_is_not_copied) {
     output y
   })",
                       {{"dims.scan.0", int64_t{2}}});
-  Tensor memory = *Tensor::create(DType::kF32, {64, 2});
+  Tensor memory = *Tensor::create(DType::kF32, std::array<int64_t, 2>{64, 2});
   std::fill_n(memory.as<float>(), 128, 5.0f);
   for (int64_t n : {64, 2}) {
     ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({n})).ok());
