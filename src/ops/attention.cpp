@@ -2,6 +2,7 @@
 // Attention (semantics.md A1-A5) and rotary position embedding: the formulas, step by step, over [B, H, S, D].
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "ops/expr.h"
 
@@ -111,6 +112,15 @@ static bool shapes_agree(Expr q, Expr k, Expr v, const Inputs& in) {
          fits(5, "kv_len", {batch}) && fits(6, "alibi", {heads}) && fits(7, "sinks", {heads});
 }
 
+// 0: none. For a cap below the normal numbers of the dtype the least of them stands: both leave scores that count as 0
+// (semantics.md N5), but 0 / 0 is NaN. A cap that the dtype does not hold is none.
+static double softcap_of(const Attrs& attrs, DType dtype) {
+  double cap = attrs.f64("softcap");
+  if (dtype == DType::kF64 || cap == 0) return cap == 0 ? 0 : std::max(cap, std::numeric_limits<double>::min());
+  using F32 = std::numeric_limits<float>;
+  return cap > F32::max() ? 0 : std::max<double>(cap, F32::min());
+}
+
 // Attention up to its scores.
 struct Scored {
   Heads heads;
@@ -142,7 +152,7 @@ static std::optional<Scored> scored(const Inputs& in, const Attrs& attrs) {
   Positions at = positions_of(b, attrs, rows, keys, kv_len);
   Expr s = matmul(q, k, {.b = true});
   s = attrs.has("scale") ? s * attrs.f64("scale") : s / sqrt(b.size(q.dim(3), type));
-  if (double cap = attrs.f64("softcap"); cap > 0) s = tanh(s / cap) * cap;
+  if (double cap = softcap_of(attrs, type); cap > 0) s = tanh(s / cap) * cap;
   Expr capped = s;
   if (alibi) s = s - per_head(cast(alibi, type)) * cast(abs(at.i - at.j), type);
   if (bias) s = s + cast(bias, type);
@@ -217,7 +227,7 @@ Outputs decompose_attention_grad(const Inputs& in, const Attrs& attrs) {
     Expr weight = where(sees, exp(per_head(cast(sinks, type)) - lse), 0);
     dsinks = -reshape(sum(weight * delta, {0, 2}), {all->q.dim(1)});
   }
-  if (double cap = attrs.f64("softcap"); cap > 0) {
+  if (double cap = softcap_of(attrs, type); cap > 0) {
     Expr part = all->capped / cap;
     ds = where(equal(p, 0), 0, ds * (1.0 - part * part));
   }

@@ -67,8 +67,12 @@ struct Forward {
         lo(attrs.dims("pad_lo")),
         hi(attrs.dims("pad_hi")),
         groups(attrs.i64("groups")) {}
-  Dim spread_size(const Dim& n, size_t i) const { return (n - Dim(1)) * Dim(spread[i]) + Dim(1); }
 };
+
+// How far n elements reach with `step` from one to the next; infer_conv says it in the same form.
+static Dim spread_size(const Graph& graph, const Dim& n, int64_t step) {
+  return graph.not_negative((n - Dim(1)) * Dim(step) + Dim(1));
+}
 
 Outputs decompose_conv_input_grad(const Inputs& in, const Attrs& attrs) {
   Expr dy = in[0], w = in[1];
@@ -82,7 +86,9 @@ Outputs decompose_conv_input_grad(const Inputs& in, const Attrs& attrs) {
   for (size_t i = 0; i < shape.size(); i++) {
     const Dim &k = w.dims()[2 + i], &o = dy.dims()[2 + i];
     lo.push_back(Dim(conv.dilation[i]) * (k - Dim(1)) - conv.lo[i]);
-    hi.push_back(conv.spread_size(shape[i], i) - Dim(1) - (o - Dim(1)) * Dim(conv.strides[i]) + conv.lo[i]);
+    // The result has the size floor((hi + lo + spread of dy - ...) / spread) + 1. That is the shape, 0 included.
+    Dim reach = (shape[i] - Dim(1)) * Dim(conv.spread[i]) + Dim(1);
+    hi.push_back(reach - spread_size(in.builder().graph(), o, conv.strides[i]) + conv.lo[i]);
   }
   return {in.builder().op(Op::kConv, {dy, flipped},
                           {{"strides", conv.spread},
@@ -112,7 +118,7 @@ Outputs decompose_conv_weight_grad(const Inputs& in, const Attrs& attrs) {
     const Dim& o = dy.dims()[2 + i];
     lo.push_back(conv.lo[i]);
     hi.push_back(Dim(conv.dilation[i]) * (kernel[i] - Dim(1)) + Dim(conv.strides[i]) * (o - Dim(1)) + Dim(1) -
-                 conv.spread_size(x.dims()[2 + i], i) - conv.lo[i]);
+                 spread_size(in.builder().graph(), x.dims()[2 + i], conv.spread[i]) - conv.lo[i]);
   }
   Expr y = in.builder().op(Op::kConv, {reshape(transpose(reshape(x, split), perm), merged), transpose(dy, swapped)},
                            {{"strides", conv.dilation},

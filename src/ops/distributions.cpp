@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random numbers of distributions, from the bits of rng_bits. Key and counter decide them; each op also returns the
 // counter after what it used.
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
+#include "base/visit.h"
 #include "ops/expr.h"
 
 namespace rlx {
@@ -27,12 +30,35 @@ static Drawn uniform(Expr key, Expr counter, const std::vector<Dim>& shape, DTyp
   return {cast(high, dtype) * std::ldexp(1.0, -held), next};
 }
 
+// The largest number of the dtype below `high`. Above -2^-126, f32 and bf16 may be treated as 0 (semantics.md N5).
+static double number_below(DType dtype, double high) {
+  double below = 0;
+  visit<dtypes::F>(dtype, [&]<class T>() {
+    using Bits = std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
+    auto number = [](Bits bits) { return static_cast<double>(static_cast<Compute<T>>(std::bit_cast<T>(bits))); };
+    auto nearest = std::bit_cast<Bits>(T(high));
+    below = number(nearest);
+    if (below < high) return;
+    if (below == 0)
+      below = dtype == DType::kF64 || dtype == DType::kF16 ? -number(1) : -0x1p-126;
+    else
+      below = number(static_cast<Bits>(below > 0 ? nearest - 1 : nearest + 1));
+  });
+  return below;
+}
+
+// Rounding may reach `high`, and the distance of the two may be above the dtype's largest number.
 Outputs decompose_rng_uniform(const Inputs& in, const Attrs& attrs) {
   DType dtype = attrs.dtype("dtype");
   double low = attrs.f64("low"), high = attrs.f64("high");
   auto [u, next] = uniform(in[0], in[1], attrs.dims("shape"), dtype);
   if (low == 0 && high == 1) return {u, next};
-  return {cast(low + cast(u, compute_dtype(dtype)) * (high - low), dtype), next};
+  u = cast(u, compute_dtype(dtype));
+  double most = u.dtype() == DType::kF64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  bool is_far = high - low > most;
+  Expr y = cast(is_far ? low * (1.0 - u) + high * u : low + u * (high - low), dtype);
+  double last = number_below(dtype, high);
+  return {low <= last ? minimum(y, last) : y, next};
 }
 
 // Box and Muller (1958): two normal numbers from each pair of uniform ones.

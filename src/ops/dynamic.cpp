@@ -2,6 +2,7 @@
 // Composites at positions that are values: moving windows, growing caches, and results whose size the contents decide
 // (semantics.md S6). The latter have an exact form, with a fresh symbol, and a bounded one, which is padded.
 #include "ops/expr.h"
+#include "ops/fill.h"
 
 namespace rlx {
 
@@ -43,6 +44,14 @@ static Axes moved_axis(size_t rank, int64_t from, int64_t to) {
   return perm;
 }
 
+// start, start + 1, ... modulo n. The sum is of places, and in i64: where the start is its type's last number, it
+// wraps.
+static Expr ring_indices(const Dim& n, Expr start, const Dim& count) {
+  Builder& b = start.builder();
+  Expr size = b.size(n, DType::kI64), first = binary(Op::kFloorMod, cast(start, DType::kI64), size);
+  return binary(Op::kFloorMod, first + iota(b, {count}, 0, DType::kI64), size);
+}
+
 Outputs decompose_kv_append(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr cache = in[0], rows = in[1], position = in[2];
@@ -52,10 +61,8 @@ Outputs decompose_kv_append(const Inputs& in, const Attrs& attrs) {
   bool per_row = position.rank() == 1;
   if (position.rank() > 1) return {b.fail(wrong_rank("pos", "0, or 1 with a number per batch row", position.rank()))};
   if (per_row && axis == 0) return refuse(in, Code::kOption, "with one pos per batch row, axis must not be the batch");
-  DType dtype = position.dtype();
   Expr first = per_row ? unsqueeze(position, 1) : position;
-  Expr indices = attrs.flag("wrap") ? binary(Op::kFloorMod, first + iota(b, {rows.dim(axis)}, 0, dtype),
-                                             b.size(cache.dim(axis), dtype))
+  Expr indices = attrs.flag("wrap") ? ring_indices(cache.dim(axis), first, rows.dim(axis))
                                     : window_indices(cache, axis, first, rows.dim(axis));
   if (!per_row) return {b.op(Op::kScatter, {cache, indices, rows}, {{"axis", axis}})};
   Axes forth = moved_axis(cache.rank(), axis, 1), back = moved_axis(cache.rank(), 1, axis);
@@ -130,13 +137,16 @@ Outputs decompose_compress(const Inputs& in, const Attrs& attrs) {
   Outputs found = b.ops(Op::kNonzero, {condition}, same);
   if (!b.status().ok()) return {};
   Expr index = reshape(found[0], {found[0].dim(0)}), count = found[1];
-  Expr y = gather(x, maximum(index, 0), axis);
-  if (attrs.flag("bounded")) {
-    std::vector<Dim> along_axis(y.rank(), 1);
-    along_axis[static_cast<size_t>(axis)] = index.dim(0);
-    y = where(less(iota(b, along_axis, axis, DType::kI64), count), y, 0);
-  }
-  return {y, count};
+  Expr place = maximum(index, 0);
+  if (!attrs.flag("bounded")) return {gather(x, place, axis), count};
+  // Padding reads the first slice. If x has none, it reads one of zeros, and every index stays invalid.
+  auto along = static_cast<size_t>(axis);
+  Dim lacks = lacking(b.graph(), x.dims()[along]);
+  if (!lacks.is(0)) place = where(less(index, 0), 0, index + b.size(lacks, DType::kI64));
+  Expr y = gather(never_empty(x, along, 1), place, axis);
+  std::vector<Dim> along_axis(y.rank(), 1);
+  along_axis[along] = index.dim(0);
+  return {where(less(iota(b, along_axis, axis, DType::kI64), count), y, 0), count};
 }
 
 // Groups of equal values, in ascending order. First the group of each position of the sorted x.

@@ -107,7 +107,9 @@ Status eval_eigh(EvalArgs& args) {
       for (int64_t j = i + 1; j < n; j++) a(i, j) = a(j, i);
     Matrix values(1, n), vectors(n, n);
     if (a.finite()) {
+      int exponent = a.normalise();
       find_eigenvectors(std::move(a), values, vectors);
+      values.scale(exponent);
     } else {
       values.fill(kNan);
       vectors.fill(kNan);
@@ -243,8 +245,10 @@ Status eval_svd(EvalArgs& args) {
   for (int64_t item = 0; item < count; item++) {
     Matrix a = Matrix::read(args.in[0], item), s(1, k);
     if (a.finite()) {
+      int exponent = a.normalise();
       Factors factors = singular_factors(a, args.attrs.flag("full"));
       for (int64_t i = 0; i < k; i++) s(0, i) = factors.s[static_cast<size_t>(i)];
+      s.scale(exponent);
       factors.u.write(args.out[0], item);
       factors.v.transposed().write(args.out[2], item);
     } else {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise primitives: one line of code defines each, for every dtype of its row. Integers wrap and never fault,
 // floats are IEEE, and NaN wins in max and min (semantics.md N1-N3).
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 
 #include "ops/eval.h"
 
@@ -309,19 +312,37 @@ static To cast_element(From x, [[maybe_unused]] bool saturate) {
   }
 }
 
-// In the oracle too, an integer that no f32 holds is rounded once: what is folded and what is computed then agree.
-static void cast_integers_to_f32(EvalArgs& args) {
+// An integer that no f64 holds becomes the neighbour whose last bit is set, as round_to_odd does for f32.
+template <std::integral T>
+static double odd_double(T value) {
+  bool negative = std::is_signed_v<T> && value < T{};
+  uint64_t size = negative ? -static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+  int dropped = std::max(static_cast<int>(std::bit_width(size)) - std::numeric_limits<double>::digits, 0);
+  uint64_t kept = size >> dropped;
+  if (kept << dropped != size) kept |= 1;
+  double rounded = std::ldexp(static_cast<double>(kept), dropped);
+  return negative ? -rounded : rounded;
+}
+
+// In the oracle too, an integer that the declared dtype does not hold is rounded once: what is folded and what is
+// computed then agree. f32 is rounded to here, halves only where the result leaves the oracle.
+static void cast_integers_in_oracle(EvalArgs& args) {
+  bool is_half_type = is_half(args.declared_out[0]);
+  auto number = [=](auto x) { return is_half_type ? odd_double(x) : static_cast<float>(x); };
   visit<I>(args.in[0].dtype, [&]<class From>() {
-    map1<double, From>(args.out[0], args.in[0], [](auto x) { return static_cast<float>(x); });
+    if (is_complex(args.out[0].dtype))
+      map1<std::complex<double>, From>(args.out[0], args.in[0], number);
+    else
+      map1<double, From>(args.out[0], args.in[0], number);
   });
 }
 
 Status eval_cast(EvalArgs& args) {
   bool saturate = args.attrs.flag("saturate");
   if (args.in[0].dtype == args.out[0].dtype) return eval_stop_gradient(args);  // the identity: even inf stays
-  bool is_widened = args.declared_out[0] == DType::kF32 && args.out[0].dtype == DType::kF64;
+  bool is_widened = args.declared_out[0] != args.out[0].dtype;
   if (is_widened && dtypes::I.has(args.in[0].dtype)) {
-    cast_integers_to_f32(args);
+    cast_integers_in_oracle(args);
     return {};
   }
   visit<A>(args.in[0].dtype, [&]<class From>() {

@@ -35,7 +35,16 @@ Outputs decompose_range(const Inputs& in, const Attrs& attrs) {
   return {cast(attrs.f64("start") + attrs.f64("step") * i, dtype)};
 }
 
+// Of integers of 64 bits: u64 holds every distance.
+static Expr count_in_u64(Expr start, Expr limit, Expr step) {
+  Expr falls = less(step, 0), low = where(falls, limit, start), high = where(falls, start, limit);
+  Expr distance = cast(high, DType::kU64) - cast(low, DType::kU64), stride = cast(abs(step), DType::kU64);
+  Expr count = minimum((distance - 1.0) / stride + 1.0, 0x1p62);
+  return cast(where(logical_and(less(low, high), not_equal(step, 0)), count, 0), DType::kI64);
+}
+
 Expr range_count(Expr start, Expr limit, Expr step) {
+  if (is_integer(start.dtype()) && element_bytes(start.dtype()) == 8) return count_in_u64(start, limit, step);
   DType wide = is_float(start.dtype()) ? start.dtype() : DType::kI64;
   start = cast(start, wide), limit = cast(limit, wide), step = cast(step, wide);
   Expr steps = maximum(-binary(Op::kFloorDiv, start - limit, step), 0);
@@ -51,6 +60,21 @@ Outputs decompose_dynamic_range(const Inputs& in, const Attrs& attrs) {
   if (attrs.has("symbol")) named.emplace_back("symbol", attrs.str("symbol"));
   Expr i = cast(b.op(Op::kDynamicIota, {range_count(in[0], in[1], in[2])}, named), in[0].dtype());
   return {in[0] + in[2] * i};
+}
+
+Dim lacking(const Graph& graph, const Dim& n) {
+  return graph.range(n).lo >= 1 ? Dim(0) : max(Dim(0), Dim(1) - n);
+}
+
+Expr never_empty(Expr x, size_t first, size_t count) {
+  if (!x.valid()) return x;
+  std::vector<Dim> lo(x.rank(), 0), hi = lo;
+  bool lacks = false;
+  for (size_t axis = first; axis < first + count; axis++) {
+    hi[axis] = lacking(x.builder().graph(), x.dims()[axis]);
+    lacks |= !hi[axis].is(0);
+  }
+  return lacks ? x.builder().op(Op::kPad, {x}, {{"lo", lo}, {"hi", hi}}) : x;
 }
 
 Outputs decompose_one_hot(const Inputs& in, const Attrs& attrs) {

@@ -46,6 +46,21 @@ bool Matrix::finite() const {
   return std::all_of(data_.begin(), data_.end(), [](double x) { return std::isfinite(x); });
 }
 
+int Matrix::normalise() {
+  constexpr int kFar = 400;  // then the squares of elements far below the largest are normal numbers too
+  double largest = 0;
+  for (double x : data_) largest = std::max(largest, std::fabs(x));
+  int exponent = largest == 0 ? 0 : std::ilogb(largest);
+  if (std::abs(exponent) <= kFar) return 0;
+  scale(-exponent);
+  return exponent;
+}
+
+void Matrix::scale(int exponent) {
+  if (exponent == 0) return;
+  for (double& x : data_) x = std::ldexp(x, exponent);
+}
+
 int64_t matrix_count(const Operand& operand) {
   return *element_count(std::span<const int64_t>(operand.dims).first(operand.rank() - 2));
 }
@@ -270,7 +285,9 @@ Status eval_qr(EvalArgs& args) {
     Matrix a = Matrix::read(args.in[0], item);
     Matrix q(a.rows(), inner), r(inner, a.columns());
     if (a.finite()) {
+      int exponent = a.normalise();
       factor_qr(std::move(a), q, r);
+      r.scale(exponent);
     } else {
       q.fill(kNan);
       r.fill(kNan);

@@ -26,6 +26,10 @@ class Matrix {
   std::span<double> row(int64_t i) { return std::span(data_).subspan(static_cast<size_t>(i * columns_), width()); }
   Matrix transposed() const;
   bool finite() const;
+  // If squares of the elements may not be numbers of f64, scales by a power of two to about 1. Returns the exponent of
+  // the factor that takes `scale` back; 0, and no bit changes, for every other matrix.
+  int normalise();
+  void scale(int exponent);  // by 2^exponent
   void fill(double value) { std::fill(data_.begin(), data_.end(), value); }
 
  private:

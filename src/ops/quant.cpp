@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Affine quantisation: q represents (q - zp) * scale. There is one scale for all elements, for each index of an axis,
-// or for each block along it. Arithmetic is in f32.
+// or for each block along it. Arithmetic is in f32, but differences of integers are exact.
 #include <cmath>
 
 #include "ops/expr.h"
@@ -8,7 +8,7 @@
 namespace rlx {
 
 struct Quantization {
-  Expr scale, zp;  // f32, broadcasting against x; zp may be absent
+  Expr scale, zp;  // f32, and a dtype of the op; broadcasting against x; zp may be absent
   bool ok = false;
 };
 
@@ -39,14 +39,14 @@ static Expr aligned(Expr x, Expr p, const char* what, const Attrs& attrs) {
   return reshape(p, dims);
 }
 
-static Quantization affine_of(Expr x, Expr scale, Expr zp, const Attrs& attrs) {
+static Quantization affine_of(Expr x, Expr scale, Expr zp, DType zp_dtype, const Attrs& attrs) {
   Builder& b = x.builder();
   if (scale.dtype() == DType::kF64) {
     b.fail(Status(Code::kDtype, "scale may be f32, f16 or bf16, not f64").with("input", "scale"));
     return {};
   }
   Quantization affine{aligned(x, cast(scale, DType::kF32), "scale", attrs), {}, true};
-  if (zp && require_shape(zp, "zp", scale.dims())) affine.zp = aligned(x, cast(zp, DType::kF32), "zp", attrs);
+  if (zp && require_shape(zp, "zp", scale.dims())) affine.zp = aligned(x, cast(zp, zp_dtype), "zp", attrs);
   affine.ok = affine.scale.valid() && (!zp || affine.zp.valid());
   return affine;
 }
@@ -69,7 +69,7 @@ Outputs decompose_quantize_linear(const Inputs& in, const Attrs& attrs) {
   auto range = small_range(to);
   if (!range && !dtypes::E.has(to))
     return {b.fail(Status(Code::kDtype, "no quantisation to " + std::string(name(to))))};
-  Quantization affine = affine_of(x, in[1], zp, attrs);
+  Quantization affine = affine_of(x, in[1], zp, DType::kF32, attrs);
   if (!affine.ok) return {};
   Expr y = cast(x, DType::kF32) / affine.scale;
   if (!range) return {b.op(Op::kCast, {y}, {{"to", to}, {"saturate", int64_t{attrs.flag("saturate")}}})};
@@ -78,11 +78,29 @@ Outputs decompose_quantize_linear(const Inputs& in, const Attrs& attrs) {
   return {cast(minimum(maximum(y, range->first), range->second), to)};
 }
 
+// The float dtype in which numbers of q's dtype, and their differences, are exact; of 64 bits none is, so q's own.
+static DType exact_dtype(DType q) {
+  if (!is_integer(q) || element_bytes(q) <= 2) return DType::kF32;
+  return element_bytes(q) == 4 ? DType::kF64 : q;
+}
+
+// q - zp as f32, rounded once where it is below 2^53; both have the dtype exact_dtype(q). Integers of 64 bits are
+// subtracted as an upper and a lower half, whose differences f64 holds.
+static Expr difference(Expr q, Expr zp) {
+  if (is_float(q.dtype())) return cast(q - zp, DType::kF32);
+  auto of_halves = [&](Op half, Expr by) {
+    return cast(binary(half, q, by), DType::kF64) - cast(binary(half, zp, by), DType::kF64);
+  };
+  Expr upper = of_halves(Op::kShr, scalar_like(q, 32)), lower = of_halves(Op::kBitAnd, scalar_like(q, 0xffffffff));
+  return cast(upper * 0x1p32 + lower, DType::kF32);
+}
+
 Outputs decompose_dequantize_linear(const Inputs& in, const Attrs& attrs) {
-  Quantization affine = affine_of(in[0], in[1], in[2], attrs);
+  Expr q = in[0], zp = in[2];
+  DType exact = exact_dtype(q.dtype());
+  Quantization affine = affine_of(q, in[1], zp, exact, attrs);
   if (!affine.ok) return {};
-  Expr q = cast(in[0], DType::kF32);
-  if (in[2]) q = q - affine.zp;
+  q = zp ? difference(cast(q, exact), affine.zp) : cast(q, DType::kF32);
   return {cast(q * affine.scale, attrs.dtype("out_dtype"))};
 }
 

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "ops/expr.h"
+#include "ops/fill.h"
 
 namespace rlx {
 
@@ -42,6 +43,7 @@ struct Tap {
 static Expr weighted_sum(Expr x, int64_t batch_dims, const std::vector<std::vector<Tap>>& axes,
                          const std::vector<Expr>& sizes) {
   Expr total;
+  x = never_empty(x, static_cast<size_t>(batch_dims), axes.size());  // 0 is what an image without elements has
   std::vector<size_t> choice(axes.size(), 0);
   while (true) {
     std::vector<Expr> index;

@@ -105,7 +105,8 @@ inline void align_box(const RoiAlignArgs& p, int64_t number) {
       p.image_is_i64 ? static_cast<const int64_t*>(p.image)[number] : static_cast<const int32_t*>(p.image)[number];
   const float* x = p.x + max(min(image, p.items - 1), int64_t{0}) * p.item;
   const float* box = p.boxes + number * 4;
-  const BoxAxis across = box_axis(p, box, p.columns, p.width), down = box_axis(p, box + 1, p.rows, p.height);
+  const int64_t height = p.items > 0 ? p.height : 0;  // without an image, no sample is inside
+  const BoxAxis across = box_axis(p, box, p.columns, p.width), down = box_axis(p, box + 1, p.rows, height);
   const int64_t plane = p.rows * p.columns, most = min(kBinsAtOnce, kListedCorners / (4 * p.sampling * p.sampling));
   float* y = p.y + number * p.channels * plane;
   for (int64_t first = 0, bins; first < plane; first += bins) {

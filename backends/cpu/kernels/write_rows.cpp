@@ -28,9 +28,9 @@ int64_t position_of(const WriteRowsArgs& args, int64_t b, int64_t i) {
     at = add(args, at < 0 ? add(args, at, args.n) : at, i);
     return at < 0 ? add(args, at, -args.n) : at;  // before the axis: find_place must not count from the end again
   }
-  at = add(args, at, i);
   if (args.n == 0) return 0;
-  return at % args.n < 0 ? at % args.n + args.n : at % args.n;
+  int64_t first = at % args.n;
+  return ((first < 0 ? first + args.n : first) + i) % args.n;
 }
 
 // ---- the places of rows [i, i + count) of batch b: of each its row in y, or -1 ----

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows for attention and rope over f32. q, k and v may be slices of one product: only their elements must be
 // adjacent.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backends/cpu/kernels/movement.h"
 #include "backends/cpu/rows/native.h"
@@ -119,6 +121,13 @@ void load_attention(const StepView& view, const Caps& caps, AttentionArgs args, 
   load_after<CopyArgs, CopyArgs>(block, attention, args, work, launch);
 }
 
+// As decompose_attention has it: 0 is none, and so is a cap beyond f32; the least normal number stands for those below.
+float softcap_of(const Attrs& attrs) {
+  using F32 = std::numeric_limits<float>;
+  double cap = attrs.f64("softcap");
+  return cap == 0 || cap > F32::max() ? 0 : std::max(static_cast<float>(cap), F32::min());
+}
+
 void encode_attention(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   const Attrs& attrs = view.node.attrs;
   Heads q = heads_of(view.in[kQ], attrs, "num_heads"), k = heads_of(view.in[kK], attrs, "num_kv_heads");
@@ -140,7 +149,7 @@ void encode_attention(const StepView& view, const Caps& caps, void* block, Launc
   args.d = q.d;
   args.dv = v.d;
   args.scale = static_cast<float>(attrs.f64_or("scale", 1 / std::sqrt(static_cast<double>(q.d))));
-  args.softcap = static_cast<float>(attrs.f64("softcap"));
+  args.softcap = softcap_of(attrs);
   args.causal = attrs.flag("causal");
   args.upper_left = attrs.is("align", "upper_left");
   args.window_left = attrs.i64("window_left");

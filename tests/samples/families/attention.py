@@ -147,6 +147,10 @@ def attentions(family):
     case(family, "f32", q, k, v, dict(mask=numbers("bool", (1, 1, 3, 5), 2)), window_left=2)
     case(family, "f32", q, k, v, dict(bias=numbers("f32", (1, 4, 3, 5), 4)))
     case(family, "f32", q, k, v, dict(mask=padding, bias=numbers("f32", (4, 1, 5), 5)), softcap=2.0)
+    for cap in (1e-30, 1e-40, 1e-300):
+        case(family, "f32", q, k, v, softcap=cap)
+        case(family, "f32", tensor("f32", 0 * q.a), k, v, softcap=cap)
+    case(family, "f32", q, k, v, softcap=1e300)
     case(family, "f32", q, k, v, dict(bias=tensor("f32", [[0, -np.inf, 0, 0, -np.inf]] * 3)))
     for index in ("i32", "i64"):
         case(family, "f32", q, k, v, dict(kv_len=tensor(index, [3, 0])), causal=True)

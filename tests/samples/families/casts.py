@@ -66,9 +66,9 @@ EDGES = {
         -(2.0**63),
         2.0**64,
     ],
-    "i64": [16777217, 16777219, 2**53 + 1, 2**63 - 1, 200, 65519, 65520, 464, 465],
-    "i32": [16777217, 16777219, 200, -200, 65520, 464, 465],
-    "u64": [2**64 - 1, 2**53 + 1, 16777217],
+    "i64": [16777217, 16777219, 2**53 + 1, 2**62 + 2**54 + 1, 2**62 + 2**38 + 1, 2**63 - 1, 200, 65519, 65520, 464, 465],
+    "i32": [16777217, 16777219, 2**30 + 2**22 + 1, 200, -200, 65520, 464, 465],
+    "u64": [2**64 - 1, 2**63 + 2**55 + 1, 2**53 + 1, 16777217],
     "i16": [200, 464, 465],
 }
 
@@ -105,7 +105,8 @@ def cast(x, to, saturate=True):
     if to == "bool":
         return Tensor(to, a != 0)
     if to in PART:
-        return tensor(to, a.astype(np.complex128))
+        exact = source in FLOATS or source in PART or source == "bool"
+        return tensor(to, a.astype(np.complex128) if exact else [complex(int_to_float(int(v), PART[to])) for v in a])
     if source in FLOATS:
         if to in FLOATS:
             return Tensor(to, to_e8(a, to, saturate) if to in E8 and to != source else round_float(a, to))

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributions, from the words of the Philox stream of random_bits.py."""
 
+import itertools
 import math
 
+import ml_dtypes
 import numpy as np
 
 from families.random_bits import bits, plus
@@ -33,6 +35,37 @@ def uniform(key, counter, dtype, shape):
     held = HELD[dtype]
     u = [(w >> (32 - held)) * 2.0**-held for w in words(key, counter, n)]
     return np.array(u, np.float64).reshape(shape), n
+
+
+def number_below(dtype, x):
+    kind = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}[dtype]
+    nearest = kind(x)
+    return float(nearest if nearest < x else np.nextafter(nearest, kind(-np.inf)))
+
+
+def counter_of_the_last_number(key, dtype):
+    """A counter whose first four words have one that makes the largest number below 1."""
+    for start in itertools.count():
+        if max(words(key, tensor("u32", [start, 0, 0, 0]), 4)) >> (32 - HELD[dtype]) == 2 ** HELD[dtype] - 1:
+            return [start, 0, 0, 0]
+
+
+def ends_of_uniforms(family):
+    """low and high, where rounding would reach high, or where their distance is no number."""
+    for dtype in ("f16", "bf16"):
+        last = counter_of_the_last_number(state(1)[0], dtype)
+        key, counter = state(1, last)
+        u, used = uniform(key, counter, dtype, (4,))
+        for low, high in ((1.0, 2.0), (-2.0, -1.0), (-1.0, 0.0), (0.1, 0.7), (2.5, 2.5)):
+            y = round_float(low + u * (high - low), dtype)
+            y = np.minimum(y, number_below(dtype, high)) if low < high else y
+            outputs = [tensor(dtype, y), next_counter(counter, used)]
+            family.case("rng_uniform", [key, counter], outputs, shape=[4], low=low, high=high, dtype=dtype)
+    for dtype, high in (("f32", 2.0**127), ("bf16", 2.0**127), ("f64", 2.0**1023)):
+        key, counter = state(1)
+        u, used = uniform(key, counter, dtype, (6,))
+        outputs = [tensor(dtype, high * u - high * (1 - u)), next_counter(counter, used)]
+        family.case("rng_uniform", [key, counter], outputs, shape=[6], low=-high, high=high, dtype=dtype)
 
 
 def uniforms(family):
@@ -137,5 +170,6 @@ def tokens(family):
 
 def add(family):
     uniforms(family)
+    ends_of_uniforms(family)
     choices(family)
     tokens(family)

@@ -7,14 +7,14 @@ import numpy as np
 
 from families.indexing import gather, resolve, scatter
 from families.movement import like, source
-from golden import A, D, F, I, N, U, X, numbers, specials, tensor
+from golden import A, D, F, I, N, U, X, int_range, numbers, specials, tensor
 
 # ---- ranges ----
 
 
 def ranges(family):
     def case(dtype, start, limit, step, **attributes):
-        n = max(0, -((start - limit) // step)) if step and np.isfinite(limit) else 0
+        n = max(0, -((start - limit) // step)) if step and limit == limit else 0
         y = tensor(dtype, [start + step * i for i in range(int(n))])
         family.case("dynamic_range", [tensor(dtype, v) for v in (start, limit, step)], y, **attributes)
 
@@ -31,6 +31,15 @@ def ranges(family):
         case(dtype, -0.0, 1.125, 0.5)
         case(dtype, 0.0, np.nan, 1.0)
     family.case("dynamic_range", [tensor("i32", [1]), tensor("i32", 2), tensor("i32", 1)], "RLX_E_SHAPE")
+    # Distances that i64 does not hold.
+    low, high = int_range("i64")
+    case("u64", 0, 2**63 + 5, 2**61)
+    case("u64", 2**64 - 1, 2, 1)
+    case("u64", 3, 2**64 - 1, 2**63)
+    for start, limit, step in ((low, high, 2**62), (high, low, -(2**62)), (high, low, low), (low, low + 3, 2)):
+        case("i64", start, limit, step)
+    for dtype, start, limit in (("i64", low, high), ("u64", 0, 2**64 - 1)):
+        family.case("dynamic_range", [tensor(dtype, v) for v in (start, limit, 1)], "RLX_E_RANGE")
 
 
 # ---- windows and caches ----
@@ -73,8 +82,8 @@ def appended(cache, rows, position, axis, wrap, rule="error"):
     if position.ndim:  # each row of the batch has its own
         items = zip(cache, rows, position, strict=True)
         return np.stack([appended(c, r, p, axis - 1, wrap, rule) for c, r, p in items])
-    places = position + np.arange(rows.shape[axis])
-    return scatter(cache, places % cache.shape[axis] if wrap else places, rows, axis, "none", rule)
+    n, steps = cache.shape[axis], np.arange(rows.shape[axis])
+    return scatter(cache, (position % n + steps) % n if wrap else position + steps, rows, axis, "none", rule)
 
 
 def caches(family):
@@ -93,6 +102,11 @@ def caches(family):
         case(cache, source("f32", shape, 40), tensor(index, position), axis)
     for position in (4, 9, [4, 12]):
         case(cache, source("f32", (2, 1, 3, 3), 60), tensor("i64", position), 2, True)
+    ring, rows = source("f32", (3,)), source("f32", (2,), 70)
+    for index, end in itertools.product(X, (0, 1)):  # the positions behind the last one are those that follow
+        case(ring, rows, tensor(index, int_range(index)[end]), 0, True)
+        at = tensor(index, [int_range(index)[end], 1])
+        case(source("f32", (2, 3)), source("f32", (2, 2), 70), at, 1, True)
     rows = source("f32", (2, 1, 2, 3), 80)
     for position in (4, [1, 4]):
         at = tensor("i64", position)
@@ -152,6 +166,12 @@ def compresses(family):
             case(x, condition, axis, 1, bounded)
         case(source("f32", (0, 2)), [], 0, bounded=bounded)
         case(source("f32", (0, 2)), [], bounded=bounded)
+    for axis in (0, None):  # padding reads nothing of x
+        case(source("f32", (0, 2)), [], axis, 3, True)
+        case(source("f32", (0, 2)), [0, 0], axis, bounded=True)
+    for n in (0, 2):
+        given = [source("f32", (n, 2)), tensor("bool", [0, 0, 1])]
+        family.case("compress", given, "RLX_E_RANGE", axis=0, bounded=True)
 
 
 def groups(values, in_order):

@@ -219,6 +219,14 @@ def quantisation(family):
         if dtype in E8:  # what is no number or too large stays or saturates; the zero point has no part in it
             y, zp = tensor(dtype, np.clip(x.a / 0.5, -FLOATS[dtype][2], FLOATS[dtype][2])), tensor(dtype, 0)
         family.case("quantize_linear", [x, half, zp], y)
+    # The difference is exact, whatever f32 holds of its operands.
+    for dtype, base in (("i32", 2**24), ("u32", 2**32 - 8), ("i64", 2**62), ("u64", 2**63)):
+        q, zp = tensor(dtype, [base + 1, base + 3]), tensor(dtype, base)
+        family.case("dequantize_linear", [q, tensor("f32", 1), zp], tensor("f32", [1, 3]))
+    ends = int_range("i32")
+    for q, zp in ((ends[0], ends[1]), (ends[1], ends[0])):
+        y = tensor("f32", np.float32(q - zp))
+        family.case("dequantize_linear", [tensor("i32", q), tensor("f32", 1), tensor("i32", zp)], y)
     q = tensor("f8e4m3", [-448, 0.5, 2, np.nan])
     family.case("dequantize_linear", [q, half], oracle("f32", q.a * 0.5))
     double = tensor("f64", x.a), tensor("f64", 0.5)

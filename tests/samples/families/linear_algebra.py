@@ -3,6 +3,9 @@
 their eigenvalues and singular values apart, so that the factors themselves can be compared.
 """
 
+import itertools
+import math
+
 import numpy as np
 from scipy import linalg
 
@@ -135,6 +138,22 @@ def decompositions(family, dtype):
         family.case("eigh", [a], [oracle(dtype, w), oracle(dtype, v)])
 
 
+def far_scales(family):
+    """Matrices whose elements f64 holds, but not their squares."""
+    for exponent, (m, n) in itertools.product((-1060, -1021, -600, 600, 1016), ((2, 2), (4, 2), (2, 4))):
+        a = matrices("f64", (), m, n, 7)
+        a.a = np.ldexp(np.round(a.a * 8), exponent)  # whole multiples, which denormals hold too
+        scale = math.ldexp(1, exponent)
+        near = a.a / scale
+        q, r = qr(near, False)
+        family.case("qr", [a], [oracle("f64", q), oracle("f64", r * scale)])
+        u, s, vt = svd(near, False)
+        family.case("svd", [a], [oracle("f64", u), oracle("f64", s * scale), oracle("f64", vt)])
+        if m == n:
+            w, v = eigh(near)
+            family.case("eigh", [a], [oracle("f64", w * scale), oracle("f64", v)])
+
+
 def halves(family):
     for dtype in ("f16", "bf16"):
         a = matrices(dtype, (), 2, 2, 6)
@@ -145,6 +164,7 @@ def halves(family):
 
 def add(family):
     halves(family)
+    far_scales(family)
     for dtype in REAL:
         factors(family, dtype)
         solves(family, dtype)

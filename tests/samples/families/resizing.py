@@ -277,6 +277,22 @@ def deformed(x, w, offset, bias, mask, strides, lo, hi, dilation, groups, offset
     return y
 
 
+def empty_images(family):
+    """No sample is inside, so each is 0."""
+    rule = {"out_h": 1, "out_w": 2, "sampling": 2}
+    for shape, mode in itertools.product(((1, 2, 0, 3), (1, 2, 3, 0), (1, 2, 0, 0)), ("avg", "max")):
+        x, rois, batch = numbers("f32", shape), tensor("f32", [[0, 0, 2, 2], [-1, -1, 0, 0]]), tensor("i64", [0, 0])
+        family.case("roi_align", [x, rois, batch], tensor("f32", np.zeros((2, 2, 1, 2))), mode=mode, **rule)
+    x, w, bias = numbers("f32", (1, 1, 0, 3)), numbers("f32", (2, 1, 2, 2), 1), tensor("f32", [0.5, -2])
+    offset = numbers("f32", (1, 8, 1, 2), 2)
+    y = np.broadcast_to(bias.a[:, None, None], (1, 2, 1, 2))
+    family.case("deform_conv", [x, w, offset, bias], tensor("f32", y), pad_lo=[1, 0], pad_hi=[1, 0])
+    for mode, padding in itertools.product(("nearest", "linear", "cubic"), ("zeros", "border", "reflection")):
+        grid = numbers("f32", (1, 2, 2, 2), 3, 0.8)
+        y = tensor("f32", np.zeros((1, 1, 2, 2)))
+        family.case("grid_sample", [x, grid], y, mode=mode, padding=padding)
+
+
 def deforms(family):
     for dtype, groups, offset_groups, extras in (
         ("f32", 1, 1, False),
@@ -406,5 +422,6 @@ def add(family):
     kept_boxes(family)
     grids(family)
     boxes(family)
+    empty_images(family)
     deforms(family)
     suppressions(family)

@@ -36,6 +36,10 @@ def systems(family):
         family.case("det", [singular], tensor(dtype, 0))
         family.case("slogdet", [singular], [tensor(dtype, 0), tensor(dtype, -np.inf)])
         family.case("det", [numbers(dtype, (2, 0, 0))], tensor(dtype, [1, 1]))
+    for scale in (2.0**-600, 2.0**600):
+        a, b = tensor("f64", np.array([[1, 1], [1, 2]]) * scale), tensor("f64", [[1], [2]])
+        family.case("pinv", [a], oracle("f64", np.array([[2, -1], [-1, 1]]) / scale))
+        family.case("lstsq", [a, b], oracle("f64", np.array([[0], [1]]) / scale))
     three = tensor("f32", [[2, 1, 0], [1, 3, 1], [0, 1, 2]])
     family.case("solve", [three, tensor("f32", [1, 2, 3])], tensor("f32", [0.5, 0, 1.5]))
     exact = np.array([[5 / 8, -1 / 4, 1 / 8], [-1 / 4, 1 / 2, -1 / 4], [1 / 8, -1 / 4, 5 / 8]])

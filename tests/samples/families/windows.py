@@ -99,6 +99,10 @@ def gradients(family):
     case("f32", (1, 4, 6), (2, 2, 3), strides=[2], pad_lo=[1], pad_hi=[2], groups=2)
     case("f32", (2, 2, 5, 4), (4, 1, 2, 3), strides=[2, 1], pad_lo=[1, 0], pad_hi=[0, 1], rhs_dilation=[1, 2], groups=2)
     case("f32", (1, 1, 4), (1, 1, 3), lhs_dilation=[2], pad_lo=[1], pad_hi=[2])
+    # No place at all: the input's gradient is 0 in its own size.
+    case("f32", (1, 1, 1), (1, 1, 3), strides=[3], pad_lo=[1])
+    case("f32", (1, 1, 2, 4), (2, 1, 5, 2), strides=[4, 2], rhs_dilation=[2, 1])
+    case("f32", (1, 1, 0), (1, 1, 2), lhs_dilation=[3], pad_lo=[2], pad_hi=[1])
     dy = tensor("f32", np.arange(1, 9), (1, 1, 8))
     rule = {"lhs_dilation": [2], "pad_lo": [1], "pad_hi": [2]}
     out = tensor("f32", [[[4, 16, 28, 40]]])

@@ -40,4 +40,18 @@ TEST(attention_rows, long_heads_that_are_slices) {
   expect_agreement(graph, {noise({1, 256, 3 * kWidth})});
 }
 
+// The least caps leave scores that count as 0, also where f32 rounds them to 0; the largest one leaves all as they are.
+TEST(attention_rows, caps_beyond_f32) {
+  for (double cap : {1e-30, 1e-40, 1e-300, 1e300}) {
+    Graph graph;
+    Builder b(graph);
+    Expr q = input(b, "q", {1, 2, 3, 8}), k = input(b, "k", {1, 2, 5, 8});
+    output(b, "y", b.op(Op::kAttention, {q, k, k}, {{"softcap", cap}}));
+    Tensor queries = noise({1, 2, 3, 8});
+    for (int64_t i = 0; i < 8; i++) queries.as<float>()[i] = 0;
+    SCOPED_TRACE(cap);
+    expect_agreement(graph, {queries, noise({1, 2, 5, 8}, 3)});
+  }
+}
+
 }  // namespace rlx

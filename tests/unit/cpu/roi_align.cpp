@@ -46,4 +46,19 @@ TEST(roi_align, reads_what_the_oracle_reads) {
   ASSERT_NO_FATAL_FAILURE(check(5, 10, 3, 3, true));
 }
 
+// Without an image, or where images have no element, no sample is inside.
+TEST(roi_align, images_without_elements_are_zeros) {
+  for (std::vector<int64_t> dims : {std::vector<int64_t>{0, 3, 4, 5}, {1, 3, 0, 5}, {1, 3, 4, 0}})
+    for (const char* mode : {"avg", "max"}) {
+      Graph graph;
+      Builder b(graph);
+      for (const char* name : {"n", "h", "w"}) ASSERT_TRUE(graph.declare_symbol(name, {0, 9}).ok());
+      Expr x = input(b, "x", {Dim::symbol("n"), 3, Dim::symbol("h"), Dim::symbol("w")});
+      Expr images = iota(b, {2}, 0, DType::kI64);
+      NamedAttrs attrs{{"sampling", int64_t{2}}, {"mode", mode}};
+      output(b, "y", b.op(Op::kRoiAlign, {x, input(b, "rois", {2, 4}), images}, attrs));
+      ASSERT_NO_FATAL_FAILURE(expect_agreement(graph, {*Tensor::create(DType::kF32, dims), noise({2, 4}, 3, 5)}));
+    }
+}
+
 }  // namespace rlx

@@ -77,7 +77,7 @@ TEST(written_rows, are_written_as_their_scatters_would) {
         for (Op op : {Op::kKvAppend, Op::kDynamicUpdateSlice})
           for (bool wrap : {false, true}) {
             if (op == Op::kDynamicUpdateSlice && (wrap || !it.pos.empty())) continue;
-            for (int64_t at : {0, 3, -2, -6, -9, 7}) {
+            for (int64_t at : {0, 3, -2, -6, -9, 7, INT32_MIN, INT32_MAX - 1}) {
               Graph graph;
               Builder b(graph);
               auto in = [&](const char* name, DType type, const std::vector<int64_t>& dims) {
