@@ -41,12 +41,11 @@ TEST(reach, what_becomes_known_is_heard_all_the_way_up) {
   auto number = [](const Match& m, double value) {
     return broadcast_to(m.builder().scalar(DType::kI64, value), m.anchor().dims());
   };
-  rules.add(
-      exact, "counts", {Op::kMin}, [](const Match& m) { return m.affine(m.in(0)) ? m.in(0) : Expr(); }, 1);
-  rules.add(
-      exact, "known", {Op::kMax}, [=](const Match& m) { return m.take(m.in(0)) ? number(m, 1) : Expr(); }, 1);
-  rules.add(
-      exact, "frees", {Op::kRem}, [=](const Match& m) { return number(m, 2); }, 1);
+  rules.add(exact, "counts", {Op::kMin}, [](const Match& m) { return m.affine(m.in(0)) ? m.in(0) : Expr(); },
+            {.depth = 1});
+  rules.add(exact, "known", {Op::kMax}, [=](const Match& m) { return m.take(m.in(0)) ? number(m, 1) : Expr(); },
+            {.depth = 1});
+  rules.add(exact, "frees", {Op::kRem}, [=](const Match& m) { return number(m, 2); }, {.depth = 1});
   auto graph = rewrite(*parse(R"(graph {
     x = input i64[2]
     five = constant i64[] {5}
@@ -72,13 +71,12 @@ TEST(reach, a_lost_use_is_seen_as_far_up_as_rules_look) {
   int tried = 0;
   RuleSet rules;
   Pattern x = any();
-  rules.add(
-      exact, "counts", {Op::kNeg},
-      [&](const Match&) {
-        tried++;
-        return Expr();
-      },
-      2);
+  rules.add(exact, "counts", {Op::kNeg},
+            [&](const Match&) {
+              tried++;
+              return Expr();
+            },
+            {.depth = 2});
   rules.add(exact, "frees", op(Op::kAbs, {op(Op::kExp, {x}).shared()}),
             [=](const Match& m) { return unary(Op::kExpm1, m[x]); });
   auto graph = rewrite(*parse(R"(graph {
