@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/contains.h"
+#include "rules/flow.h"
 #include "rules/numbers.h"
 #include "rules/rules.h"
 
@@ -25,38 +25,6 @@ static Expr scalar_of(Expr like, double value) {
 // A value of the anchor's shape: the other operand does not enlarge it, so the op may vanish.
 static Pattern of_shape() {
   return any().where("of the result's shape", [](const Match& m, Expr x) { return m.has_shape(x); });
-}
-
-// Whether the op jumps where an operand reaches some number: an error of one rounding may change its result by 1.
-static bool is_step(const Node& node) {
-  static constexpr Op kSteps[] = {Op::kFloor,    Op::kCeil, Op::kTrunc, Op::kRound,  Op::kFloorDiv,
-                                  Op::kFloorMod, Op::kRem,  Op::kEq,    Op::kNe,     Op::kLt,
-                                  Op::kLe,       Op::kGt,   Op::kGe,    Op::kShrink, Op::kThresholdedRelu};
-  if (node.op == Op::kCast) return is_integer(node.out[0].dtype);
-  return std::find(std::begin(kSteps), std::end(kSteps), node.op) != std::end(kSteps);
-}
-
-// Whether an error of one rounding in an operand is as large in the result: views, casts, signs, and sums and products
-// with numbers.
-static bool passes_on(const Match& m, uint32_t index) {
-  static constexpr Op kWithNumber[] = {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv, Op::kMax, Op::kMin, Op::kClamp};
-  const Node& node = m.graph().node(index);
-  if (m.graph().info(node).is(kView) || node.op == Op::kCast || node.op == Op::kNeg || node.op == Op::kAbs) return true;
-  auto is_number = [&](Value value) { return present(value) && m.splat(m.builder().wrap(value)); };
-  return std::find(std::begin(kWithNumber), std::end(kWithNumber), node.op) != std::end(kWithNumber) &&
-         std::any_of(node.in.begin(), node.in.end(), is_number);
-}
-
-// Whether a step reads x, or what passes it on: floor(41 / 41) is 1, floor(41 * (1/41)) is 0.
-static bool feeds_step(const Match& m, Expr x) {
-  constexpr size_t kMost = 16;  // values that are followed; what is read in more ways than this is taken to feed one
-  std::vector<uint32_t> seen{x.value().node};
-  for (size_t i = 0; i < seen.size(); i++)
-    for (uint32_t user : m.users(m.builder().wrap({seen[i], 0}))) {
-      if (is_step(m.graph().node(user)) || seen.size() > kMost) return true;
-      if (passes_on(m, user) && !contains(seen, user)) seen.push_back(user);
-    }
-  return false;
 }
 
 // Whether a product with 1/c, as the dtype holds it, is within the class of a quotient (semantics.md C10): a half may
@@ -99,7 +67,9 @@ static Expr subtract_constant(const Match& m) {
 // cast(x) to x's own dtype -> x; cast(cast(x, f32), half) of a half x -> x
 static Expr cast_to_itself(const Match& m) {
   Expr x = m.in(0);
-  if (x.dtype() == m.anchor().dtype()) return x;
+  bool is_own = x.dtype() == m.anchor().dtype();
+  if (is_own && x.dtype() == DType::kBool && !is_zero_or_one(m, x)) return m.miss("bytes that are not known");
+  if (is_own) return x;
   if (!m.is(x, Op::kCast)) return Expr();
   Expr source = m.input(x, 0);
   bool widened = is_half(source.dtype()) && x.dtype() == DType::kF32;
@@ -109,11 +79,13 @@ static Expr cast_to_itself(const Match& m) {
 // x and true -> x; x or false -> x; x and false -> false; x or true -> true
 static Expr logical_identity(const Match& m) {
   if (m.anchor().dtype() != DType::kBool) return Expr();
-  double neutral = m.node(m.anchor()).op == Op::kBitAnd ? 1 : 0;
+  bool neutral = m.node(m.anchor()).op == Op::kBitAnd;
   for (size_t i = 0; i < 2; i++) {
     auto c = m.splat(m.in(i));
     if (!c) continue;
-    return broadcast_to(m.in(*c == neutral ? 1 - i : i), m.anchor().dims());
+    bool is_neutral = (*c != 0) == neutral;
+    if (is_neutral && !is_zero_or_one(m, m.in(1 - i))) return m.miss("bytes that are not known");
+    return broadcast_to(is_neutral ? m.in(1 - i) : m.builder().scalar(DType::kBool, *c != 0), m.anchor().dims());
   }
   return Expr();
 }
@@ -174,7 +146,9 @@ static void add_power_rules(RuleSet& rules) {
 
 // Rules of booleans; "not" is exclusive or with true.
 static void add_logical_rules(RuleSet& rules) {
-  Pattern x = of_shape(), c = any(), a = any(), b = any(), truth = exactly(1);
+  Pattern c = any(), a = any(), b = any(), truth = exactly(1);
+  Pattern x = any().where("of the result's shape, of bytes that are 0 or 1",
+                          [](const Match& m, Expr x) { return m.has_shape(x) && is_zero_or_one(m, x); });
   auto negation = [&](const Pattern& of) {
     return op(Op::kBitXor, {of, truth}).shared().where("of booleans", [](const Match&, Expr y) {
       return y.dtype() == DType::kBool;

@@ -179,10 +179,15 @@ Expr numbers_of_heads(const Match& m, Expr column) {
   return reshape(column, {column.dim(-3)});
 }
 
+bool is_over_last_axis(const Match& m, Expr softmax) {
+  return m.node(softmax).attrs.i64("axis") + 1 == std::ssize(softmax.dims());
+}
+
 // softmax(concat(scores, sinks)) without its last column -> softmax(scores) with sinks
 Expr take_sinks(const Match& m, Expr p, Expr& sinks) {
   Expr softmax = m.input(p, 0);
-  if (!m.is(p, Op::kSlice) || !m.is(softmax, Op::kSoftmax) || p.rank() != 4) return Expr();
+  if (!m.is(p, Op::kSlice) || !m.is(softmax, Op::kSoftmax) || p.rank() != 4 || !is_over_last_axis(m, softmax))
+    return Expr();
   Expr joined = m.input(softmax, 0);
   if (!m.is(joined, Op::kConcat) || m.node(joined).in.size() != 2 || m.node(joined).attrs.i64("axis") != 3)
     return Expr();
@@ -202,8 +207,7 @@ std::optional<Probabilities> take_probabilities(const Match& m, Expr p, Expr& sc
   if (Expr inner = take_nan_guard(m, p)) found.zeroes_nan = true, p = inner;
   scores = take_sinks(m, p, found.sinks);
   if (scores) return found;
-  if (!m.is(p, Op::kSoftmax) || m.node(p).attrs.i64("axis") + 1 != std::ssize(p.dims()) || !m.take(p))
-    return std::nullopt;
+  if (!m.is(p, Op::kSoftmax) || !is_over_last_axis(m, p) || !m.take(p)) return std::nullopt;
   scores = m.input(p, 0);
   return found;
 }

@@ -19,14 +19,6 @@ bool is_last(Expr x, int64_t axis) {
 
 // ---- tables ----
 
-Expr half_table(const Match& m, Expr table, Style style);
-
-// For a table made by an op that works row by row: the same op on one half of its operand `i`.
-Expr over_half(const Match& m, Expr table, size_t i, Style style) {
-  Expr half = half_table(m, m.input(table, i), style);
-  return half ? m.rebuilt(table, {{i, half}})[0] : Expr();
-}
-
 // One half of a constant whose rows hold every number twice; absent if they do not.
 Expr half_of_constant(const Match& m, Expr table, Style style) {
   const Tensor& tensor = *m.graph().constant(table.value());
@@ -58,34 +50,57 @@ Expr half_of_pairs(const Match& m, Expr table) {
   return reshape(column, dims);
 }
 
-// The table with one of each pair of equal numbers in its rows; absent if we cannot prove that they are equal.
-Expr half_table(const Match& m, Expr table, Style style) {
+// One half of a table that is made of pairs; absent if it is not.
+Expr half_here(const Match& m, Expr table, Style style) {
+  const Node& node = m.node(table);
+  if (node.op == Op::kConstant) return half_of_constant(m, table, style);
+  if (node.op == Op::kReshape && style == Style::kInterleaved) return half_of_pairs(m, table);
+  if (node.op != Op::kConcat || style != Style::kHalf) return Expr();
+  bool twice = node.in.size() == 2 && node.in[0] == node.in[1] && is_last(table, node.attrs.i64("axis"));
+  return twice ? m.input(table, 0) : Expr();
+}
+
+// For a table made by an op that works row by row: the operand that has the rows. The op on one half of it gives one
+// half of the table.
+std::optional<size_t> operand_of_rows(const Match& m, Expr table) {
   const Node& node = m.node(table);
   Expr x = m.input(table, 0);
-  if (node.op == Op::kConstant) return half_of_constant(m, table, style);
-  if (node.op == Op::kConcat) {
-    bool twice = node.in.size() == 2 && node.in[0] == node.in[1] && is_last(table, node.attrs.i64("axis"));
-    return twice && style == Style::kHalf ? x : Expr();
+  bool holds = node.op == Op::kCast || (m.graph().info(node).is(kElementwise) && node.in.size() == 1);
+  if (node.op == Op::kReshape) holds = x.rank() && x.dim(-1) == table.dim(-1);
+  if (node.op == Op::kGather) holds = x.rank() > 1 && node.attrs.i64("axis") == 0;
+  if (node.op == Op::kSlice) {
+    const Axes& axes = node.attrs.i64s("axes");
+    holds = axes.size() == 1 && !is_last(table, axes[0]);
   }
-  if (node.op == Op::kCast || (m.graph().info(node).is(kElementwise) && node.in.size() == 1))
-    return over_half(m, table, 0, style);
-  if (node.op == Op::kReshape) {
-    if (style == Style::kInterleaved)
-      if (Expr half = half_of_pairs(m, table)) return half;
-    Expr half = x.rank() && x.dim(-1) == table.dim(-1) ? half_table(m, x, style) : Expr();
-    if (!half) return Expr();
-    std::vector<Dim> dims = table.dims();
-    dims.back() = half.dim(-1);
-    return reshape(half, dims);
-  }
-  if (node.op == Op::kGather && x.rank() > 1 && node.attrs.i64("axis") == 0) return over_half(m, table, 0, style);
-  if (node.op == Op::kSlice && node.attrs.i64s("axes").size() == 1)
-    return is_last(table, node.attrs.i64s("axes")[0]) ? Expr() : over_half(m, table, 0, style);
   if (node.op == Op::kMul)
     for (size_t i = 0; i < 2; i++)
-      if (m.splat(m.input(table, i)) && m.input(table, 1 - i).dims() == table.dims())
-        return over_half(m, table, 1 - i, style);
-  return Expr();
+      if (m.splat(m.input(table, i)) && m.input(table, 1 - i).dims() == table.dims()) return 1 - i;
+  return holds ? std::optional<size_t>(0) : std::nullopt;
+}
+
+// The same op as the table's on one half of its operand.
+Expr over_half(const Match& m, Expr table, size_t operand, Expr half) {
+  if (!m.is(table, Op::kReshape)) return m.rebuilt(table, {{operand, half}})[0];
+  std::vector<Dim> dims = table.dims();
+  dims.back() = half.dim(-1);
+  return reshape(half, dims);
+}
+
+// The table with one of each pair of equal numbers in its rows; absent if we cannot prove that they are equal.
+Expr half_table(const Match& m, Expr table, Style style) {
+  constexpr size_t kMostOps = 32;  // between the pairs and the table
+  std::vector<std::pair<Expr, size_t>> above;
+  Expr half = half_here(m, table, style);
+  while (!half) {
+    auto operand = operand_of_rows(m, table);
+    if (!operand || above.size() == kMostOps) return Expr();
+    above.emplace_back(table, *operand);
+    table = m.input(table, *operand);
+    half = half_here(m, table, style);
+  }
+  for (; !above.empty() && half.valid(); above.pop_back())
+    half = over_half(m, above.back().first, above.back().second, half);
+  return half.valid() ? half : Expr();
 }
 
 // The table in the shape that rope takes, [S, R/2] or [B, S, R/2]: without its axis of heads, which must have size 1.

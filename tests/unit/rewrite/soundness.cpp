@@ -47,6 +47,65 @@ static Tensor filled(DType dtype, std::vector<int64_t> dims, double value) {
   return tensor;
 }
 
+// A quotient that a step sees, behind ops that pass its error on, is correctly rounded (semantics.md R2).
+TEST(rewrite_soundness, a_quotient_before_a_step_stays_one) {
+  Tensor x = filled(DType::kF32, {3}, 0);
+  auto* numbers = reinterpret_cast<float*>(x.data());
+  numbers[0] = 41, numbers[1] = 82, numbers[2] = 123;
+  for (const char* between :
+       {"relu(q)", "leaky_relu(q)", "concat(q, zero) axis=0", "where(yes, q, zero)", "max(q, zero)",
+        "reduce(q) fn=max axes=[0]", "reduce(q) fn=sum axes=[0]", "sort(q)", "clamp(q, zero)"})
+    expect_same((std::string(R"(graph "g" {
+      x = input f32[3]
+      yes = constant bool[1] {true}
+      zero = constant f32[1] {0}
+      c = constant f32[] {41}
+      q = div(x, c)
+      b = )") + between +
+                 "\ny = floor(b)\noutput y\n}")
+                    .c_str(),
+                {x});
+  numbers[0] = 1.5381433F, numbers[1] = 1.5381434F, numbers[2] = 0;
+  expect_same(R"(graph "g" {
+    x = input f32[3]
+    c = constant f32[] {3}
+    q = div(x, c)
+    y = arg_max(q) axis=0
+    output y
+  })",
+              {x});
+}
+
+// A stored boolean may have any byte; what computes one makes 0 or 1 (semantics.md T6).
+TEST(rewrite_soundness, booleans_are_computed_from_any_byte) {
+  auto graph = parse(R"(graph "g" {
+    x = input bool[4]
+    yes = constant bool[] {true}
+    no = constant bool[] {false}
+    a = bit_and(x, yes)
+    o = bit_or(no, x)
+    n = bit_xor(x, yes)
+    d = bit_xor(n, yes)
+    c = cast(x) to=bool
+    r = reshape(x) shape=[2,2]
+    v = bit_and(r, yes)
+    output a
+    output o
+    output d
+    output c
+    output v
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  Tensor x = filled(DType::kBool, {4}, 0);
+  const unsigned char bytes[] = {0, 1, 2, 255}, computed[] = {0, 1, 1, 1};
+  std::memcpy(x.data(), bytes, sizeof bytes);
+  auto program = Program::compile(env_with(1), *graph, nullptr, nullptr, {});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  auto got = (*program)->run({}, std::vector<Tensor>{x}, {}, graph->outputs().size());
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  for (const Tensor& tensor : *got) EXPECT_EQ(std::memcmp(tensor.data(), computed, sizeof computed), 0);
+}
+
 // v serves all of b: attention would need b = 1.
 TEST(rewrite_soundness, a_rule_that_declines_leaves_no_guard) {
   expect_same(R"(graph "g" (b in [0, 8]) {
