@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows for attention and rope over f32. q, k and v may be slices of one product: only their elements must be
 // adjacent.
+#include <algorithm>
 #include <cmath>
 
 #include "backends/cpu/kernels/movement.h"
@@ -143,8 +144,9 @@ void encode_attention(const StepView& view, const Caps& caps, void* block, Launc
   args.softcap = static_cast<float>(attrs.f64("softcap"));
   args.causal = attrs.flag("causal");
   args.upper_left = attrs.is("align", "upper_left");
-  args.window_left = attrs.i64("window_left");
-  args.window_right = attrs.i64("window_right");
+  constexpr int64_t kWidest = int64_t{1} << 62;  // sums with positions do not wrap
+  args.window_left = std::min(attrs.i64("window_left"), kWidest);
+  args.window_right = std::min(attrs.i64("window_right"), kWidest);
   args.empty_row = empty_row(attrs);
   args.lse = data_or_null<float>(view.out[1]);
   set_scores(args, view);
