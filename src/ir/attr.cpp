@@ -112,10 +112,9 @@ static size_t hash_of(const AttrValue& value) {
         else if constexpr (std::is_same_v<T, std::shared_ptr<const FreeAttrs>>)
           return hash_mix(x->values.size(), std::hash<const CustomOp*>()(x->op.get()));
         else if constexpr (std::is_same_v<T, TensorAttr>) {
-          // A prefix is enough for a hash: == tells large constants apart that agree in it.
+          // All bytes: many constants may agree in all but a few of them, and == compares those of one hash one by one.
           const Tensor& tensor = *x;
-          std::string_view bytes(reinterpret_cast<const char*>(tensor.data()), std::min<size_t>(tensor.bytes(), 1024));
-          return hash_mix(tensor.bytes(), std::hash<std::string_view>()(bytes));
+          return hash_mix(tensor.bytes(), hash64(std::span<const std::byte>(tensor.data(), tensor.bytes())));
         } else if constexpr (requires { x.begin(); } && !std::is_same_v<T, std::string>) {
           size_t seed = x.size();
           for (const auto& item : x) seed = hash_mix(seed, hash_of(AttrValue(item)));

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/visit.h"
 #include "ops/expr.h"
 
 namespace rlx {
@@ -31,13 +32,26 @@ Outputs decompose_thresholded_relu(const Inputs& in, const Attrs& attrs) {
   return {where(greater(x, attrs.f64("alpha")), x, 0)};
 }
 
+// The nearest integer bounds have the same effect. The dtype need not hold them: then all of its numbers are on one
+// side.
+static Expr shrunk_integer(Expr x, double low, double high, double bias) {
+  auto [least, end] = visit<dtypes::I>(x.dtype(), []<class T>() {
+    double end = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    return std::pair(std::is_signed_v<T> ? -end : 0.0, end);
+  });
+  low = std::ceil(low), high = std::floor(high);
+  Expr y = scalar_like(x, 0);
+  if (high < least) y = x - bias;
+  if (high >= least && high < end) y = where(greater(x, high), x - bias, y);
+  if (low >= end) y = x + bias;
+  if (low >= least && low < end) y = where(less(x, low), x + bias, y);
+  return y.rank() == x.rank() ? y : broadcast_to(y, x.dims());
+}
+
 Outputs decompose_shrink(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   double low = -attrs.f64("lambd"), high = attrs.f64("lambd"), bias = attrs.f64("bias");
-  if (is_integer(x.dtype())) {  // the nearest integer bounds, which have the same effect
-    low = std::ceil(low), high = std::floor(high);
-    if (dtypes::U.has(x.dtype())) low = std::max(low, 0.0);
-  }
+  if (is_integer(x.dtype())) return {shrunk_integer(x, low, high, bias)};
   return {where(less(x, low), x + bias, where(greater(x, high), x - bias, scalar_like(x, 0)))};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention (semantics.md A1-A5) and rotary position embedding: the formulas, step by step, over [B, H, S, D].
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -64,16 +65,19 @@ static Positions positions_of(Builder& b, const Attrs& attrs, const Dim& rows, c
   return {i, j, n};
 }
 
+// Beyond every position, and far from where sums with positions wrap.
+static constexpr int64_t kWidestWindow = int64_t{1} << 62;
+
 // semantics.md A3: j < n, the causal and window bounds, the mask. Absent if every key is allowed.
 static Expr allowed_keys(Builder& b, const Attrs& attrs, const Positions& at, Expr mask, Expr kv_len) {
   const auto& [i, j, n] = at;
   Expr allowed;
   auto also = [&](Expr condition) { allowed = allowed ? logical_and(allowed, condition) : condition; };
+  auto number = [&](int64_t window) { return b.size(std::min(window, kWidestWindow), DType::kI64); };
   if (kv_len) also(less(j, n));
   if (attrs.flag("causal")) also(less_equal(j, i));
-  if (int64_t left = attrs.i64("window_left"); left >= 0) also(less_equal(i - b.scalar(DType::kI64, double(left)), j));
-  if (int64_t right = attrs.i64("window_right"); right >= 0)
-    also(less_equal(j, i + b.scalar(DType::kI64, double(right))));
+  if (int64_t left = attrs.i64("window_left"); left >= 0) also(less_equal(i - number(left), j));
+  if (int64_t right = attrs.i64("window_right"); right >= 0) also(less_equal(j, i + number(right)));
   if (mask) also(mask);
   return allowed;
 }

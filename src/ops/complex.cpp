@@ -70,18 +70,34 @@ static DType part_of(DType dtype) {
   return dtype == DType::kC64 ? DType::kF32 : DType::kF64;
 }
 
-Outputs decompose_complex(const Inputs& in, const Attrs&) {
-  Builder& b = in.builder();
-  DType part = in[0].dtype();
-  if (is_half(part)) return {b.fail(Status(Code::kDtype, "complex takes parts of f32 or f64"))};
-  Expr is_real = equal(iota(b, {2}, 0, DType::kI64), 0);  // broadcasts the parts while it interleaves them
-  Expr pairs = where(is_real, unsqueeze(in[0], -1), unsqueeze(in[1], -1));
-  return {b.op(Op::kBitcast, {pairs}, {{"to", part == DType::kF32 ? DType::kC64 : DType::kC128}})};
+// The same elements in one axis if there is no room for another one, which the parts of a number take.
+static Expr with_room(Expr x) {
+  return x.rank() == kMaxRank ? reshape(x, {element_count(x.dims())}) : x;
 }
 
-static Expr part(Expr x, int64_t which) {
+Outputs decompose_complex(const Inputs& in, const Attrs&) {
+  Builder& b = in.builder();
+  Expr re = in[0], im = in[1];
+  DType part = re.dtype();
+  if (is_half(part)) return {b.fail(Status(Code::kDtype, "complex takes parts of f32 or f64"))};
+  std::vector<Dim> dims;
+  if (std::max(re.rank(), im.rank()) == kMaxRank) {
+    Expr either = b.scalar(DType::kBool, 1);
+    re = where(either, in[0], in[1]), im = where(either, in[1], in[0]);  // broadcasts them
+    if (!re.valid()) return {re};
+    dims = re.dims();
+    re = with_room(re), im = with_room(im);
+  }
+  Expr is_real = equal(iota(b, {2}, 0, DType::kI64), 0);  // broadcasts the parts while it interleaves them
+  Expr pairs = where(is_real, unsqueeze(re, -1), unsqueeze(im, -1));
+  Expr y = b.op(Op::kBitcast, {pairs}, {{"to", part == DType::kF32 ? DType::kC64 : DType::kC128}});
+  return {dims.empty() ? y : reshape(y, dims)};
+}
+
+static Expr part(Expr whole, int64_t which) {
+  Expr x = with_room(whole);
   Expr pairs = x.builder().op(Op::kBitcast, {x}, {{"to", part_of(x.dtype())}});
-  return reshape(slice(pairs, -1, which, which + 1), x.dims());
+  return reshape(slice(pairs, -1, which, which + 1), whole.dims());
 }
 
 Outputs decompose_real(const Inputs& in, const Attrs&) {

@@ -111,11 +111,19 @@ static Expr drawn_index(Expr c, Expr u) {
   return minimum(reduce(cast(below, DType::kI64), "sum", {2}, KeepDims::kNo), b.size(count, DType::kI64) - 1.0);
 }
 
+static bool holds_classes(Expr logits, DType index) {
+  const Dim& count = logits.dim(1);
+  if (index != DType::kI32 || logits.builder().graph().range(count).hi <= INT32_MAX) return true;
+  refuse(logits, Code::kOption, "index_dtype i32 cannot hold every position of an axis of size " + count.text());
+  return false;
+}
+
 Outputs decompose_categorical(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr logits = in[0];
   if (logits.rank() != 2) return refuse(in, Code::kShape, format("logits has rank {}, not 2", logits.rank()));
-  if (!require(logits, Guard::kLessEqual, 1, logits.dim(1))) return {};
+  if (!require(logits, Guard::kLessEqual, 1, logits.dim(1)) || !holds_classes(logits, attrs.dtype("index_dtype")))
+    return {};
   Expr c = cumulative(b.op(Op::kSoftmax, {logits}), "sum", 1);
   auto [u, next] = uniform(in[1], in[2], {logits.dim(0), attrs.dim("n")}, DType::kF32);
   return {cast(drawn_index(c, cast(u, c.dtype())), attrs.dtype("index_dtype")), next};
@@ -132,7 +140,8 @@ Outputs decompose_sample_token(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr logits = in[0];
   if (logits.rank() != 2) return refuse(in, Code::kShape, format("logits has rank {}, not 2", logits.rank()));
-  if (!require(logits, Guard::kLessEqual, 1, logits.dim(1))) return {};
+  if (!require(logits, Guard::kLessEqual, 1, logits.dim(1)) || !holds_classes(logits, attrs.dtype("index_dtype")))
+    return {};
   const Dim &rows = logits.dim(0), &count = logits.dim(1);
   Outputs sorted = b.ops(Op::kSort, {cast(logits, DType::kF32)}, {{"descending", int64_t{1}}});
   Expr l = sorted[0], rank = iota(b, {1, count}, 1, DType::kI64), greedy;

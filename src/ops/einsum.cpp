@@ -166,19 +166,24 @@ class Einsum {
     return true;
   }
 
-  // Drops the label from an axis of literal size 1 if another term has this label with another size.
+  // Whether all axes with this label have the literal size 1.
+  static bool is_single(const Labelled& term, char label) {
+    for (size_t i = 0; i < term.labels.size(); i++)
+      if (term.labels[i] == label && !term.x.dim(static_cast<int64_t>(i)).is(1)) return false;
+    return true;
+  }
+
+  // Drops the label from axes of literal size 1 if another term has this label with another size. The axes of one label
+  // within a term have one size.
   void drop_stretched(Labelled& term) {
     std::vector<Dim> dims;
     std::string labels;
     for (size_t i = 0; i < term.labels.size(); i++) {
-      const Dim& dim = term.x.dim(static_cast<int64_t>(i));
-      bool stretched = dim.is(1) && std::any_of(terms_.begin(), terms_.end(), [&](const Labelled& other) {
-                         size_t at = other.find(term.labels[i]);
-                         return at != std::string::npos && !other.x.dim(static_cast<int64_t>(at)).is(1);
-                       });
-      if (stretched) continue;
-      dims.push_back(dim);
-      labels += term.labels[i];
+      char label = term.labels[i];
+      auto is_longer = [&](const Labelled& other) { return !is_single(other, label); };
+      if (is_single(term, label) && std::ranges::any_of(terms_, is_longer)) continue;
+      dims.push_back(term.x.dim(static_cast<int64_t>(i)));
+      labels += label;
     }
     if (labels != term.labels) term = {reshape(term.x, dims), labels};
   }

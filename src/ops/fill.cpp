@@ -2,6 +2,8 @@
 // Composites that make values from positions: constants, ranges, masks, one-hot rows.
 #include "ops/fill.h"
 
+#include <algorithm>
+
 namespace rlx {
 
 Outputs decompose_full(const Inputs& in, const Attrs& attrs) {
@@ -31,8 +33,12 @@ Outputs decompose_trilu(const Inputs& in, const Attrs& attrs) {
 Outputs decompose_range(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   DType dtype = attrs.dtype("dtype"), wide = is_float(dtype) ? DType::kF64 : DType::kI64;
+  double start = attrs.f64("start"), step = attrs.f64("step");
+  bool is_beyond_i64 = dtype == DType::kU64 && start >= 0 && std::max(start, step) >= 0x1p63;
+  if (is_beyond_i64) wide = DType::kU64;
   Expr i = iota(b, {attrs.dim("count")}, 0, wide);
-  return {cast(attrs.f64("start") + attrs.f64("step") * i, dtype)};
+  if (is_beyond_i64 && step < 0) return {start - -step * i};
+  return {cast(start + step * i, dtype)};
 }
 
 // Of integers of 64 bits: u64 holds every distance.

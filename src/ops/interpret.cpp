@@ -9,6 +9,7 @@
 #include "ops/expr.h"
 #include "ops/index.h"
 #include "ops/trips.h"
+#include "ops/work.h"
 
 namespace rlx {
 
@@ -32,13 +33,24 @@ Status disagree(const std::string& symbol, int64_t a, int64_t b) {
   return Status(Code::kShape, format("the size '{}' is {} and {}", symbol, a, b)).with("value", symbol);
 }
 
+// What a graph and all within it share.
+struct Setting {
+  const ParamTensors& params;
+  EvalOptions options;
+  double* left = nullptr;  // the steps that it may still take (ops/work.h); null: any number
+};
+
+Result<std::vector<Tensor>> run_inner(const Graph& graph, std::span<const Tensor> inputs, const SymbolLookup& around,
+                                      const Setting& setting);
+
 // Runs one graph, node by node.
 class Interpreter {
  public:
-  Interpreter(const Graph& graph, const ParamTensors& params, EvalOptions options, SymbolSizes sizes)
+  Interpreter(const Graph& graph, const Setting& setting, SymbolSizes sizes)
       : graph_(graph),
-        params_(params),
-        options_(options),
+        setting_(setting),
+        params_(setting_.params),
+        options_(setting_.options),
         sizes_(std::move(sizes)),
         values_(graph.nodes().size()),
         is_read_(graph.nodes().size()) {
@@ -134,7 +146,7 @@ class Interpreter {
     const Graph& branch = *node.attrs.graph(takes ? "then" : "else");
     std::vector<Tensor> given;
     for (size_t i = 1; i < node.in.size(); i++) given.push_back(value(node.in[i]));
-    values_[index] = RLX_TRY(run_sub_graph(branch, given, lookup(), params_, options_));
+    values_[index] = RLX_TRY(run_inner(branch, given, lookup(), setting_));
     return bind_results(index, node);
   }
 
@@ -145,7 +157,7 @@ class Interpreter {
     for (Value in : node.in) given.push_back(value(in));
     SymbolLookup known = lookup(), inside = without_carried(node.attrs, known);
     RunBody run = [&](const Graph& body, std::span<const Tensor> inputs) {
-      return run_sub_graph(body, inputs, inside, params_, options_);
+      return run_inner(body, inputs, inside, setting_);
     };
     int64_t most =
         node.op == Op::kWhile ? node.attrs.i64("max_trips") : RLX_TRY(scan_trips(node.attrs, given, lookup()));
@@ -182,6 +194,8 @@ class Interpreter {
       values_[index].push_back(RLX_TRY(make(type)));
       out.push_back(Operand::of(values_[index].back()));
     }
+    if (setting_.left && (*setting_.left -= work_of(node, in, out)) < 0)
+      return Status(Code::kUnsupported, "this takes too many steps");
     return eval_node(graph_, node, in, out, lookup(), options_);
   }
 
@@ -208,24 +222,23 @@ class Interpreter {
     Outputs outputs = decompose(builder, graph_.info(node), in, node.attrs);
     RLX_TRY(builder.status());
     for (size_t i = 0; i < outputs.size(); i++) RLX_TRY(body.add_output("out" + std::to_string(i), outputs[i].value()));
-    Interpreter interpreter(body, params_, options_, sizes_);
+    Interpreter interpreter(body, setting_, sizes_);
     values_[index] = RLX_TRY(interpreter.run(given));
     for (const auto& [symbol, size] : interpreter.sizes()) RLX_TRY(bind_symbol(symbol, size));
     return {};
   }
 
   const Graph& graph_;
+  const Setting setting_;
   const ParamTensors& params_;
-  EvalOptions options_;
+  const EvalOptions& options_;
   SymbolSizes sizes_;
   std::vector<std::vector<Tensor>> values_;  // by node: its outputs
   std::vector<bool> is_read_;                // by node: whether more than its sizes is read
 };
 
-}  // namespace
-
-Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
-                                          const SymbolLookup& around, const ParamTensors& params, EvalOptions options) {
+Result<std::vector<Tensor>> run_inner(const Graph& graph, std::span<const Tensor> inputs, const SymbolLookup& around,
+                                      const Setting& setting) {
   SymbolSizes sizes;
   std::vector<std::string> own = decided_symbols(graph);
   for (const auto& [symbol, range] : graph.symbols())
@@ -241,7 +254,14 @@ Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Te
       if (known->second != now) return disagree(*name, known->second, now);
       if (is_new) RLX_TRY(check_size(*name, now, graph.symbol_range(*name)));
     }
-  return Interpreter(graph, params, options, std::move(sizes)).run(inputs);
+  return Interpreter(graph, setting, std::move(sizes)).run(inputs);
+}
+
+}  // namespace
+
+Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
+                                          const SymbolLookup& around, const ParamTensors& params, EvalOptions options) {
+  return run_inner(graph, inputs, around, {params, options});
 }
 
 Result<Tensor> convert(const Tensor& tensor, DType to) {
@@ -304,10 +324,15 @@ Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> input
 
 Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs, const ParamTensors& params,
                                       EvalOptions options, SymbolSizes* sizes) {
-  Interpreter interpreter(graph, params, options, RLX_TRY(bind_sizes(graph, inputs)));
+  Interpreter interpreter(graph, {params, options}, RLX_TRY(bind_sizes(graph, inputs)));
   std::vector<Tensor> results = RLX_TRY(interpreter.run(inputs));
   if (sizes) *sizes = interpreter.sizes();
   return results;
+}
+
+Result<std::vector<Tensor>> interpret_within(const Graph& graph, double steps, const MakeTensor& make) {
+  const ParamTensors none;
+  return Interpreter(graph, {none, {.make = &make}, &steps}, {}).run({});
 }
 
 }  // namespace rlx

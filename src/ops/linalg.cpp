@@ -93,8 +93,11 @@ std::vector<Dim> batched(const InferArgs& args, std::initializer_list<Dim> dims)
 
 Status infer_lu(InferArgs& args) {
   Dim n = RLX_TRY(square_size(args, 0));
+  DType index_dtype = args.attrs.dtype("index_dtype");
+  if (index_dtype == DType::kI32 && args.graph.range(n).hi > INT32_MAX)
+    return args.fail(Code::kOption, "index_dtype i32 cannot hold every row of a matrix of size " + n.text());
   args.out[0].dims = batched(args, {n, n});
-  args.out[1] = {args.attrs.dtype("index_dtype"), batched(args, {n})};
+  args.out[1] = {index_dtype, batched(args, {n})};
   args.out[2].dims = batched(args, {});
   return {};
 }

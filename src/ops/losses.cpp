@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses over an axis of classes. An ignored label contributes nothing.
+#include <utility>
+
 #include "ops/expr.h"
 
 namespace rlx {
@@ -11,6 +13,12 @@ struct Chosen {
   Expr weight;   // of each label's class; 0 for an ignored label; absent: all are 1
 };
 
+// A number as an index of the labels' dtype; absent if the dtype does not hold it, so that no label is it.
+static Expr label_of(Expr labels, int64_t number) {
+  if (labels.dtype() == DType::kI64) return labels.builder().size(number, DType::kI64);
+  return std::in_range<int32_t>(number) ? scalar_like(labels, static_cast<double>(number)) : Expr();
+}
+
 // `x` has the classes along `axis`.
 static std::optional<Chosen> chosen_by(Expr x, Expr labels, Expr class_weight, int64_t axis, const Attrs& attrs) {
   if (x.rank() == 0) return x.builder().fail(wrong_rank("the scores", "1 or more", 0)), std::nullopt;
@@ -18,8 +26,8 @@ static std::optional<Chosen> chosen_by(Expr x, Expr labels, Expr class_weight, i
   dims.erase(dims.begin() + axis);
   if (!require_shape(labels, "labels", dims)) return std::nullopt;
   Chosen chosen{labels, {}, {}};
-  if (attrs.has("ignore")) {
-    chosen.counted = not_equal(labels, static_cast<double>(attrs.i64("ignore")));
+  if (Expr ignored = attrs.has("ignore") ? label_of(labels, attrs.i64("ignore")) : Expr()) {
+    chosen.counted = not_equal(labels, ignored);
     chosen.index = where(chosen.counted, labels, 0);
   }
   if (!class_weight) return chosen;

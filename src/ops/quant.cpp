@@ -16,6 +16,12 @@ struct Quantization {
 static Expr spread_blocks(Expr p, size_t axis, int64_t block, const Dim& n) {
   auto at = static_cast<ptrdiff_t>(axis);
   std::vector<Dim> dims = p.dims();
+  if (dims.size() == kMaxRank) {  // there is no room for an axis of the blocks
+    std::span<const Dim> all = dims;
+    p = reshape(p, {element_count(all.first(axis)), all[axis], element_count(all.subspan(axis + 1))});
+    dims[axis] = n;
+    return reshape(spread_blocks(p, 1, block, n), dims);
+  }
   dims.insert(dims.begin() + at + 1, block);
   p = broadcast_to(unsqueeze(p, at + 1), dims);
   dims.erase(dims.begin() + at + 1);
@@ -122,6 +128,7 @@ Outputs decompose_unpack_bits(const Inputs& in, const Attrs& attrs) {
   if (x.rank() == 0) return {b.fail(wrong_rank("x", "1 or more", 0))};
   std::vector<Dim> dims = x.dims();
   dims.back() *= count;
+  if (x.rank() == kMaxRank) x = reshape(x, {element_count(x.dims())});  // room for an axis of the parts
   Expr shift = iota(b, {count}, 0, DType::kU8) * scalar_like(x, static_cast<double>(bits));
   Expr up = scalar_like(x, static_cast<double>(8 - bits));
   // Shifting to the top of the byte drops the bits above; shifting back extends the sign of signed numbers.

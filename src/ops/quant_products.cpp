@@ -161,9 +161,10 @@ static Expr scale_of_rows(Expr x, Expr scale, int64_t block, DType dtype) {
   if (scale.rank() < 2 || block <= 0) return scale;
   const Dim& width = x.dim(-1);
   std::vector<Dim> dims = scale.dims();
-  dims.emplace_back(block);
-  Expr wide = broadcast_to(unsqueeze(scale, -1), dims);
-  dims.pop_back();
+  if (scale.rank() == kMaxRank) scale = reshape(scale, {element_count(dims)});  // room for an axis of the blocks
+  std::vector<Dim> spread = scale.dims();
+  spread.emplace_back(block);
+  Expr wide = broadcast_to(unsqueeze(scale, -1), spread);
   dims.back() *= Dim(block);
   return slice(reshape(wide, dims), -1, 0, width);
 }

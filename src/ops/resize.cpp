@@ -194,7 +194,7 @@ static Expr kernel(Expr t, const Attrs& attrs) {
 // The radius of the kernel; it is larger where antialiasing stretches the kernel.
 static Dim reach_of(const Resampled& axis, const Attrs& attrs) {
   int64_t support = attrs.is("mode", "cubic") ? 2 : 1;
-  if (!attrs.flag("antialias")) return support;
+  if (!attrs.flag("antialias") || axis.out.is(0)) return support;  // however small the scale: nothing is sampled
   if (axis.factor != 0)
     return static_cast<int64_t>(std::ceil(static_cast<double>(support) / std::min(axis.factor, 1.0)));
   Dim out = max(axis.out, Dim(1));
@@ -220,6 +220,14 @@ Outputs decompose_gather_sum(const Inputs& in, const Attrs& attrs) {
   int64_t axis = attrs.i64("axis");
   if (index.rank() != 2) return {x.builder().fail(wrong_rank("index", "2", index.rank()))};
   if (!require_shape(weight, "weight", index.dims())) return {};
+  if (x.rank() == kMaxRank) {  // there is no room for an axis of the taps
+    std::vector<Dim> dims = x.dims();
+    std::span<const Dim> all = dims;
+    auto at = static_cast<size_t>(axis);
+    x = reshape(x, {element_count(all.first(at)), all[at], element_count(all.subspan(at + 1))});
+    dims[at] = index.dim(0);
+    return {reshape(in.builder().op(Op::kGatherSum, {x, index, weight}, {{"axis", int64_t{1}}}), dims)};
+  }
   std::vector<Dim> along(x.rank() + 1 - static_cast<size_t>(axis), 1);
   along[0] = index.dim(0), along[1] = index.dim(1);
   return {reduce(gather(x, index, axis) * reshape(weight, along), "sum", {axis + 1}, KeepDims::kNo)};

@@ -65,7 +65,7 @@ Outputs decompose_stft(const Inputs& in, const Attrs& attrs) {
   int64_t hop = attrs.i64("hop");
   if (!require(x, Guard::kLessEqual, 1, frame) || !require(x, Guard::kLessEqual, frame, x.dim(1))) return {};
   Dim frames = floor_div(x.dim(1) - frame, Dim(hop)) + Dim(1);
-  Expr place = iota(b, {frames, 1}, 0, DType::kI64) * static_cast<double>(hop) + iota(b, {1, frame}, 1, DType::kI64);
+  Expr place = iota(b, {frames, 1}, 0, DType::kI64) * b.size(hop, DType::kI64) + iota(b, {1, frame}, 1, DType::kI64);
   Expr y = gather(x, place, 1);
   if (window) {
     if (window.rank() != 1) return refuse(in, Code::kShape, format("window has rank {}, not 1", window.rank()));

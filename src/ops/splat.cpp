@@ -169,8 +169,7 @@ Outputs decompose_gaussian_splat_rasterize(const Inputs& in, const Attrs& attrs)
   Expr passed = cumulative(1.0 - opacity, "prod", 2), before = cumulative_before(1.0 - opacity, "prod", 2);
   Expr keep = logical_and(active, less_equal(scalar_like(passed, attrs.f64("transmittance_min")), passed));
   if (int64_t most = attrs.i64("max_splats"); most > 0)
-    keep = logical_and(keep, less_equal(cumulative(cast(active, DType::kI64), "sum", 2),
-                                        b.scalar(DType::kI64, static_cast<double>(most))));
+    keep = logical_and(keep, less_equal(cumulative(cast(active, DType::kI64), "sum", 2), b.size(most, DType::kI64)));
   Expr color = where(unsqueeze(valid, 1), s[3], 0), ones = broadcast_to(scalar_like(color, 1), {count, 1});
   std::array parts{color, ones};
   return {matmul(where(keep, before * opacity, 0), concat(parts, 1))};

@@ -2,10 +2,10 @@
 // Evaluates nodes that depend on constants alone, by the typed `eval`: with math=strict only those that every device
 // computes to the same bits; the prologue computes the others. Values that depend on params wait for it too. A result
 // that is much larger than its inputs, such as that of a broadcast, stays a node. So does a product of large constants,
-// and whatever else may do more than look at each of many elements once: the kernels of the prologue are faster.
+// and whatever else takes long: the kernels of the prologue are faster.
 #include <algorithm>
 
-#include "ops/interpret.h"
+#include "ops/work.h"
 #include "passes/fold.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"
@@ -15,6 +15,7 @@ namespace rlx {
 // A larger constant must not be larger than its inputs, and must be made in time that grows as they do.
 static constexpr int64_t kMaxElements = int64_t{1} << 16;
 static constexpr int64_t kMaxGrowth = 64;  // of a value inside a composite, against the largest input
+static constexpr double kWorkEach = 32;    // of an element of the largest input: some 10 ms for kMaxElements
 
 // Whether the node gives the real values of quantised numbers, or these numbers as i32. The rules for products of
 // quantised numbers look for such nodes, so they are not folded.
@@ -79,7 +80,7 @@ static Result<std::vector<Tensor>> evaluate_node(const Graph& graph, const Node&
       return Status(Code::kNoMemory, "too large for a constant");
     return Tensor::create(dtype, dims);
   };
-  return interpret(aside, {}, {}, {.make = &make});
+  return interpret_within(aside, kWorkEach * static_cast<double>(largest), make);
 }
 
 Result<std::vector<Value>> fold_node(Graph& graph, const Node& node, Grade math) {

@@ -96,6 +96,19 @@ static Expr not_less(const Match& m, Expr comparison, Expr a, Expr b) {
   return m.is(comparison, Op::kLt) ? less_equal(b, a) : less(b, a);
 }
 
+// Whether x is a product with a number of a product with a number of ..., so often that a view under each of them would
+// have too many to pass.
+static bool is_long_chain_of_scalars(const Match& m, Expr x) {
+  constexpr int kMost = 8;
+  for (int i = 0; i < kMost; i++) {
+    if (!m.is(x, Op::kMul)) return false;
+    bool first = m.splat(m.input(x, 0)).has_value();
+    if (!first && !m.splat(m.input(x, 1))) return false;
+    x = m.input(x, first ? 1 : 0);
+  }
+  return true;
+}
+
 // view(x * s) -> view(x) * s: the scalar moves towards the product whose scale it may become
 static Expr scalar_out_of_view(const Match& m) {
   Expr product = m.in(0);
@@ -104,6 +117,7 @@ static Expr scalar_out_of_view(const Match& m) {
     auto s = m.splat(m.input(product, i));
     Expr x = m.input(product, 1 - i);
     if (!s || !(x.dims() == product.dims())) continue;
+    if (is_long_chain_of_scalars(m, x)) return m.miss("there are many scalars");
     Expr moved = m.rebuilt(m.anchor(), {{0, x}})[0];
     return moved * scalar_of(moved, *s);
   }

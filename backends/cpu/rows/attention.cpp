@@ -152,8 +152,9 @@ void encode_attention(const StepView& view, const Caps& caps, void* block, Launc
   args.softcap = softcap_of(attrs);
   args.causal = attrs.flag("causal");
   args.upper_left = attrs.is("align", "upper_left");
-  args.window_left = attrs.i64("window_left");
-  args.window_right = attrs.i64("window_right");
+  constexpr int64_t kWidest = int64_t{1} << 62;  // sums with positions do not wrap
+  args.window_left = std::min(attrs.i64("window_left"), kWidest);
+  args.window_right = std::min(attrs.i64("window_right"), kWidest);
   args.empty_row = empty_row(attrs);
   args.lse = data_or_null<float>(view.out[1]);
   set_scores(args, view);

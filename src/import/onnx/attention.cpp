@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX's Attention (opsets 23 to 25), FlexAttention and RotaryEmbedding. Attention is built step by step: scores,
 // softcap, bias, softmax, product. The compiler forms the op from it if nothing reads an inner value.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -51,7 +52,8 @@ Expr bias_of(Call& call, const Positions& at, Expr mask, Expr lengths, const Dim
     else
       bias = cast(mask, dtype);
   }
-  auto shifted = [&](int64_t by) { return at.query + b.scalar(DType::kI64, static_cast<double>(by)); };
+  constexpr int64_t kWidest = int64_t{1} << 62;  // sums with positions do not wrap
+  auto shifted = [&](int64_t by) { return at.query + b.size(std::clamp(by, -kWidest, kWidest), DType::kI64); };
   if (call.i64("is_causal", 0) != 0) also(less_equal(at.key, at.query));
   if (int64_t left = call.i64("left_window_size", -1); left >= 0) also(less_equal(shifted(-left), at.key));
   if (int64_t right = call.i64("right_window_size", -1); right >= 0) also(less_equal(at.key, shifted(right)));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attentions of the domain com.microsoft, as the op: heads side by side in the last axis, caches [B, heads, T,
 // size].
+#include <algorithm>
 #include <cmath>
 
 #include "import/onnx/contrib.h"
@@ -316,7 +317,8 @@ Expr seen_keys(Expr positions, const Dim& keys, int64_t window) {
   Builder& b = positions.builder();
   Expr query = unsqueeze(unsqueeze(positions, 1), 3), key = row(b, keys), seen = less_equal(key, query);
   if (window <= 0) return seen;
-  return logical_and(seen, less(query - b.scalar(DType::kI64, static_cast<double>(window)), key));
+  constexpr int64_t kWidest = int64_t{1} << 62;  // sums with positions do not wrap
+  return logical_and(seen, less(query - b.size(std::min(window, kWidest), DType::kI64), key));
 }
 
 void check_group_query(Call& call) {

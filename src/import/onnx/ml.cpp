@@ -169,11 +169,13 @@ Tensor attribute_list(Call& call, const std::string& name) {
 }
 
 Tensor fallback_of(Call& call, DType dtype) {
-  double number =
-      dtype == DType::kF32 ? call.f64("default_float", -0.0) : static_cast<double>(call.i64("default_int64", -1));
+  double number = call.f64("default_float", -0.0);
+  int64_t whole = call.i64("default_int64", -1);
   for (const char* other : {"default_float", "default_int64", "default_string"}) call.ignore(other);
   const TensorProto* proto = call.tensor("default_tensor");
-  auto made = proto ? call.importer().read(*proto) : scalar_tensor(dtype, number);
+  auto made = proto                  ? call.importer().read(*proto)
+              : dtype == DType::kI64 ? list_tensor(DType::kI64, std::span<const int64_t>(&whole, 1))
+                                     : scalar_tensor(dtype, number);
   if (!made.ok()) return call.fail(made.status()), Tensor();
   if (made->count() != 1) return call.fail(Code::kData, "'default_tensor' is not one number"), Tensor();
   return *made->reshaped({});

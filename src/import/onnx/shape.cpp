@@ -246,7 +246,8 @@ void build_range(Call& call) {
   Dim count = floor_div(span + Dim(stride - 1), Dim(stride));
   if (call.range(count).lo < 0) count = max(Dim(0), count);
   Expr y = iota(call.builder(), {count}, 0, dtype);
-  if (step[0] != 1) y = y * static_cast<double>(step[0]);
+  Builder& b = call.builder();
+  if (step[0] != 1) y = y * (dtype == DType::kI64 ? b.size(step[0], dtype) : b.scalar(dtype, double(step[0])));
   if (!start.is(0)) y = y + call.in(0);
   call.out(0, y);
 }

@@ -20,6 +20,10 @@ using text::Scanner;
 struct Word {
   std::string text;
   size_t at;
+  bool is_quoted = false;  // a name, whatever its text is
+
+  bool is_nothing() const { return text == "_" && !is_quoted; }
+  bool is_a_name() const { return is_quoted || (text[0] != '%' && text != "_"); }
 };
 
 class Parser {
@@ -135,7 +139,7 @@ class Parser {
   Result<Word> parse_name() {
     in_.skip_blanks();
     size_t at = in_.at();
-    if (in_.peek() == '"') return Word{RLX_TRY(in_.quoted()), at};
+    if (in_.peek() == '"') return Word{RLX_TRY(in_.quoted()), at, true};
     Word name{std::string(in_.label()), at};
     if (name.text.empty()) return in_.error("expected a name");
     return name;
@@ -152,7 +156,7 @@ class Parser {
   // ---- values ----
 
   Result<Value> find(const Word& label) const {
-    if (label.text == "_") return kAbsent;
+    if (label.is_nothing()) return kAbsent;
     auto found = values_.find(label.text);
     if (found != values_.end()) return found->second;
     std::vector<std::string_view> known;
@@ -163,10 +167,10 @@ class Parser {
   }
 
   Status define(const Word& label, Value value) {
-    if (label.text == "_") return {};
+    if (label.is_nothing()) return {};
     if (!values_.emplace(label.text, value).second)
       return in_.error_at(label.at, "there is already a value '" + label.text + "'");
-    if (value.output == 0 && label.text[0] != '%') graph_.set_name(value, label.text);
+    if (value.output == 0 && label.is_a_name()) graph_.set_name(value, label.text);
     return {};
   }
 
@@ -235,7 +239,7 @@ class Parser {
       call.in.push_back(RLX_TRY(find(call.arguments.back())));
     }
     RLX_TRY(parse_attrs(call));
-    std::string name = labels[0].text[0] == '%' || labels[0].text == "_" ? "" : labels[0].text;
+    std::string name = labels[0].is_a_name() ? labels[0].text : "";
     auto added = add(info, call, name);
     if (added.ok()) return added;
     size_t at = place_of(added.status(), info, call, op);

@@ -74,6 +74,13 @@ void views(Builder& b, int n) {
   output(b, "y", x);
 }
 
+// Each scalar can move past all views above it.
+void scaled_views(Builder& b, int n) {
+  Expr x = input(b, "x", {4, 2, 3});
+  for (int i = 0; i < n; i++) x = transpose(x * (1.5 + i), {1, 2, 0});
+  output(b, "y", x);
+}
+
 // Parts of one value, each a gather that becomes a slice.
 void picks(Builder& b, int n) {
   Expr x = input(b, "x", {n, 8}), sum = b.scalar(DType::kF32, 0);
@@ -102,6 +109,7 @@ constexpr std::pair<const char*, Make> kGraphs[] = {{"chain_of_scalars", chain_o
                                                     {"chain_of_norms", chain_of_norms},
                                                     {"wide_use", wide_use},
                                                     {"views", views},
+                                                    {"scaled_views", scaled_views},
                                                     {"picks", picks},
                                                     {"branches_on_weights", branches_on_weights}};
 

@@ -296,6 +296,23 @@ TEST(text, words_of_statements_may_be_names) {
   EXPECT_EQ(graph->nodes().size(), 2u);
 }
 
+// In quotes these are names like all others.
+TEST(text, words_with_a_meaning_may_be_names_in_quotes) {
+  auto graph = parse(R"(graph {
+  "_" = input f32[4]
+  "%x" = relu("_")
+  y = clamp("%x", _, "_")
+  output y
+})");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(graph->leaf_name(graph->inputs()[0]), "_");
+  EXPECT_EQ(graph->node(1u).name, "%x");
+  EXPECT_FALSE(present(graph->node(2u).in[1]));
+  auto again = parse(print(*graph));
+  ASSERT_TRUE(again.ok()) << again.status().message() << print(*graph);
+  EXPECT_EQ(again->leaf_name(again->inputs()[0]), "_");
+}
+
 // An input has the name that the second output of a node would have.
 TEST(text, labels_are_given_once) {
   auto graph = parse(R"(graph {

@@ -103,6 +103,15 @@ TEST(einsum, refuses_equations_that_do_not_fit_and_sizes_that_differ) {
   refused("...j,j->j", "leaves out ...");
   refused("ij,i->j", "", Code::kShape);
   expect_op(Op::kEinsum, {a, b}, {{"equation", "ij, j -> i"}}, f64s({2}, {14, 32}));
+  for (const Sizes& sizes : {Sizes{3, 1}, Sizes{1, 3}}) {
+    Tensor oblong = f64s(sizes, {1, 2, 3});
+    expect_failure(Op::kEinsum, {oblong}, {{"equation", "ii->i"}}, Code::kShape);
+    expect_failure(Op::kEinsum, {oblong, b}, {{"equation", "ii,i->i"}}, Code::kShape);
+    expect_failure(Op::kEinsum, {b, oblong}, {{"equation", "i,ii->"}}, Code::kShape);
+  }
+  auto stretched = run(Op::kEinsum, {f64s({1, 1}, {2}), b}, {{"equation", "ii,i->i"}});
+  ASSERT_TRUE(stretched.ok()) << stretched.status().message();
+  expect_equal((*stretched)[0], f64s({3}, {2, 4, 6}));
 }
 
 TEST(dot_general, pairs_axes_of_equal_sizes_only) {
@@ -122,6 +131,17 @@ TEST(resize, what_is_outside_of_a_crop_is_a_value_of_its_dtype) {
                   {"roi", std::vector<double>{0, 0, 2, 2}},
                   {"extrapolation", 7.5}};
   expect_failure(Op::kResize, {i64s({2, 2}, {1, 2, 3, 4})}, crop, Code::kOption, "7.5 is not a value of i64");
+}
+
+// However far the kernel would reach.
+TEST(resize, a_tiny_scale_leaves_nothing) {
+  for (double scale : {1e-17, 1e-300})
+    for (int64_t antialias : {0, 1}) {
+      NamedAttrs attrs{{"scales", std::vector<double>{scale}}, {"mode", "linear"}, {"antialias", antialias}};
+      auto got = run(Op::kResize, {f32s({3}, {1, 2, 3})}, attrs);
+      ASSERT_TRUE(got.ok()) << scale << ": " << got.status().message();
+      expect_equal((*got)[0], f32s({0}, {}));
+    }
 }
 
 }  // namespace rlx::test

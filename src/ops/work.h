@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long the interpreter works on a node, and an end to that. Work is counted in steps of a few nanoseconds, so where
+// it ends does not depend on the machine.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ops/interpret.h"
+
+namespace rlx {
+
+// The steps of a primitive on these operands.
+double work_of(const Node& node, std::span<const Operand> in, std::span<const Operand> out);
+
+// As `interpret`, of a graph without inputs and params. RLX_E_UNSUPPORTED if it takes more than `steps`: the primitive
+// that would exceed them does not run.
+Result<std::vector<Tensor>> interpret_within(const Graph& graph, double steps, const MakeTensor& make);
+
+}  // namespace rlx
