@@ -70,7 +70,7 @@ Result<PlanBody> plan_body(const Attrs& attrs, const LoweredBody& body, const Pl
   planned.plan = RLX_TRY(make_body_plan(body.lowered, sizes.upper, carries));
   planned.symbols = std::move(sizes.symbols);
   planned.carried = carried_sizes(*planned.plan, planned.symbols);
-  planned.first_resident = body.first_resident;
+  planned.residents = body.residents;
   return planned;
 }
 

@@ -28,14 +28,17 @@ struct Resident {
   std::optional<Packing> packing = {};  // none: dense as it is
   uint32_t reader = 0;                  // the first node that reads a packed one
   bool on_host = false;                 // a step on the host reads it
+  // Of a program with bodies.
+  uint32_t expression = 0;  // the same in all that compute the same
+  uint64_t readers = 0;     // a hash: the same if the same bodies read it
 
   int64_t bytes() const { return packing ? packing->bytes : 0; }  // beyond what is set
 };
 
-// A body of a node. Its residents begin at `first_resident` in the list of the graph around it.
+// A body of a node. It shares residents with the graph around it and with other bodies.
 struct LoweredBody {
   std::shared_ptr<const Lowered> lowered;
-  uint32_t first_resident = 0;
+  std::vector<uint32_t> residents;  // by resident of the body: its index in the list of the graph around it
 };
 
 // A graph with a kernel for every node that runs: what the plans of all sizes have in common.
@@ -46,7 +49,8 @@ struct Lowered {
   std::vector<Phase> phases;                            // by node
   std::vector<const Kernel*> kernels;                   // by node; null for leaves and resident nodes
   std::vector<bool> on_host;                            // by node: its kernel is the host's
-  std::vector<Resident> residents;                      // of the graph, then of its bodies
+  std::vector<Resident> residents;                      // of the graph, then what only its bodies read
+  size_t own_residents = 0;                             // how many of them the graph itself reads
   std::map<uint32_t, std::vector<LoweredBody>> bodies;  // by node of control flow, in the order of body_attrs
   bool has_effects = false;                             // a run does more than to compute its outputs
 
@@ -158,7 +162,7 @@ struct CarriedSize {
 struct PlanBody {
   std::shared_ptr<const Plan> plan;
   int64_t sized_offset = 0;          // its sized values, within the sized region of the plan around it
-  uint32_t first_resident = 0;       // of its residents, in the list of the plan around it
+  std::vector<uint32_t> residents;   // by resident of the body: its index in the list of the plan around it
   std::vector<uint32_t> symbols;     // by symbol of the body: the symbol of the plan around it; kNoSymbol: its own
   std::vector<CarriedSize> carried;  // its own symbols that its inputs set at every trip
 };

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What bodies take of the program around them: prepared values that they share, and memory that reports name.
+#include "ir/text.h"
+#include "runtime/model.h"
+#include "tests/unit/programs.h"
+#include "tests/unit/tensors.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+namespace {
+
+std::shared_ptr<Program> compiled(const std::string& text, const NamedAttrs& options = {},
+                                  const std::shared_ptr<Weights>& weights = nullptr, const char* device = "cpu") {
+  auto graph = parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  auto env = env_with(1);
+  auto program = Program::compile(env, *graph, weights, *env->find_device(device), options);
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  return program.ok() ? *program : nullptr;
+}
+
+// Two branches that read tanh(w) packed, one of them in a branch of its own.
+std::string readers(int count) {
+  std::string text = "graph {\nx = input f32[2,64]\np = input bool[]\nw = param f32[64,64]\nt = tanh(w)\n", last = "x";
+  const std::string product = "a = input f32[2,64]\nt = input f32[64,64]\ns = matmul(a, t)\n";
+  for (int i = 0; i < count; i++) {
+    std::string name = "y" + std::to_string(i);
+    text +=
+        name + " = if(p, " + last + ", t, p) then=graph {\n" + product +
+        "p = input bool[]\ni = if(p, s, t) then=graph {\n" + product +
+        "output s\n} else=graph {\na = input f32[2,64]\nt = input f32[64,64]\noutput a\n}\noutput i\n} else=graph {\n" +
+        product + "p = input bool[]\nb = neg(s)\noutput b\n}\n";
+    last = name;
+  }
+  return text + "output " + last + "\n}";
+}
+
+}  // namespace
+
+TEST(bodies, share_the_values_that_are_prepared_for_them) {
+  auto weights = std::make_shared<Weights>();
+  ASSERT_TRUE(weights->put("w", noise({64, 64}, 3, 0.2f)).ok());
+  std::vector<std::shared_ptr<Program>> programs;
+  for (const char* device : {"cpu", "reference"}) programs.push_back(compiled(readers(5), {}, weights, device));
+  ASSERT_TRUE(programs[0] && programs[1]);
+  const CompiledGraph& source = programs[0]->source();
+  int64_t bytes = 0;
+  for (const Resident& resident : source.lowered->residents) bytes += resident.bytes();
+  EXPECT_EQ(bytes, 64 * 64 * 4) << *programs[0]->report("memory");
+  for (uint32_t seed : {3, 4}) {
+    for (const auto& program : programs) ASSERT_TRUE(program->set_param("w", noise({64, 64}, seed, 0.2f)).ok());
+    for (bool which : {true, false}) {
+      std::array in{noise({2, 64}), truth(which)};
+      auto got = programs[0]->run({}, in, {}, 1), want = programs[1]->run({}, in, {}, 1);
+      ASSERT_TRUE(got.ok() && want.ok()) << got.status().message() << want.status().message();
+      expect_near((*got)[0], (*want)[0]);
+    }
+  }
+}
+
+// Both branches add table[index] and many values that follow from it, which are computed together; one also reads
+// one of these at `other`, which may be out of range.
+TEST(bodies, share_no_failure_with_one_that_does_not_read_it) {
+  std::string many = "x = input f32[2]\ntable = param f32[2]\nindex = param i64[2]\nc0 = gather(table, index) axis=0\n";
+  many += "s0 = add(x, c0)\n";
+  for (int i = 1; i < 60; i++) many += format("c{} = sin(c{})\ns{} = mul(s{}, c{})\n", i, i - 1, i, i - 1, i);
+  std::string text = "graph {\nx = input f32[2]\np = input bool[]\ny = if(p, x) then=graph {\n" + many +
+                     "other = param i64[2]\nq = gather(c59, other) axis=0\ny = mul(s59, q)\n"
+                     "output y\n} else=graph {\n" +
+                     many + "y = neg(s59)\noutput y\n}\noutput y\n}";
+  auto index = [](int64_t first) {
+    Tensor tensor = *Tensor::create(DType::kI64, std::array<int64_t, 1>{2});
+    tensor.as<int64_t>()[0] = first, tensor.as<int64_t>()[1] = 0;
+    return tensor;
+  };
+  auto program = compiled(text);
+  ASSERT_TRUE(program && program->set_param("table", noise({2}, 4)).ok());
+  for (int64_t shared : {1, 2})
+    for (int64_t alone : {1, 2}) {
+      ASSERT_TRUE(program->set_param("index", index(shared)).ok());
+      ASSERT_TRUE(program->set_param("other", index(alone)).ok());
+      for (bool which : {true, false})
+        EXPECT_EQ(program->run({}, std::array{noise({2}), truth(which)}, {}, 1).ok(),
+                  shared < 2 && (!which || alone < 2))
+            << shared << " " << alone << " " << which;
+    }
+}
+
+}  // namespace rlx
