@@ -702,7 +702,7 @@ RLX_MUST rlx_status_t *rlx_compiled_run(rlx_compiled_t *compiled, const char *co
  *             no kernel), view (nothing runs), prologue (ran when the params were set). "expanded": the composites
  *             that run as their decompositions
  *   passes    rules that fired, near misses, the time of each pass
- *   memory    the arena, its buffers with lifetime and offset, params, prepared forms
+ *   memory    the arena, its buffers and those of bodies with lifetime and offset, params, prepared forms
  *   bindings  dtype, shape and bytes of every slot
  * "text": the optimised graph in the format "rlx", and the plan in comments. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const char *what, rlx_blob_t **out);

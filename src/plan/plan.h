@@ -257,3 +257,17 @@ std::string plan_text(const Plan& plan);    // for people: comments of the text 
 std::string memory_json(const Plan& plan);  // the memory report
 
 }  // namespace rlx
+// What takes memory beside the slots: buffers, the scratch of kernels, places of carries; those of bodies too.
+struct MemoryPart {
+  std::string name;    // of a value, for a buffer
+  std::string body;    // "scan 'y' (%3) body", which holds it; empty: the plan itself does
+  std::string region;  // "arena", "sized" or a room of the plan or body
+  int64_t offset = 0;  // in this region of the whole plan
+  int64_t bytes = 0;
+  uint32_t first = 0, last = 0;  // steps of the plan or body
+  std::string over = {};         // the buffer that it is written over
+
+  std::string text() const { return body.empty() ? name : body + ": " + name; }
+};
+std::vector<MemoryPart> memory_parts(const Plan& plan);
+

@@ -21,6 +21,12 @@ std::shared_ptr<Program> compiled(const std::string& text, const NamedAttrs& opt
   return program.ok() ? *program : nullptr;
 }
 
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) count++;
+  return count;
+}
+
 // Two branches that read tanh(w) packed, one of them in a branch of its own.
 std::string readers(int count) {
   std::string text = "graph {\nx = input f32[2,64]\np = input bool[]\nw = param f32[64,64]\nt = tanh(w)\n", last = "x";
@@ -86,6 +92,39 @@ TEST(bodies, share_no_failure_with_one_that_does_not_read_it) {
                   shared < 2 && (!which || alone < 2))
             << shared << " " << alone << " " << which;
     }
+}
+
+// ---- memory ----
+
+static constexpr const char* kLargeBody = R"(graph {
+  x = input f32[4]
+  y = scan(x) body=graph {
+    a = input f32[4]
+    b = broadcast_to(a) shape=[1000,4]
+    c = sort(b) axis=0
+    d = cumulative(c) fn=sum axis=0
+    e = reduce(d) fn=sum axes=[0] keep_dims=false
+    output e
+  } n_carry=1 n_xs=0 length=2
+  output y
+})";
+
+TEST(bodies, have_buffers_in_the_memory_report_and_above_the_limit) {
+  auto program = compiled(kLargeBody);
+  ASSERT_TRUE(program);
+  std::string memory = *program->report("memory");
+  EXPECT_GT(count_of(memory, "\"body\": \"scan 'y' (%1) body\""), 1u) << memory;
+  for (const MemoryPart& part : memory_parts(program->plan())) {
+    if (part.region != "arena") continue;
+    EXPECT_GE(part.offset, 0) << part.text();
+    EXPECT_LE(part.offset + part.bytes, program->plan().arena_bytes) << part.text();
+  }
+  auto env = env_with(1);
+  Status refused =
+      Program::compile(env, *parse(kLargeBody), nullptr, *env->find_device("cpu"), {{"memory.limit", int64_t{1000}}})
+          .status();
+  EXPECT_EQ(refused.code(), Code::kNoMemory);
+  EXPECT_NE(refused.message().find("the largest: scan 'y' (%1) body: "), std::string::npos) << refused.message();
 }
 
 }  // namespace rlx
