@@ -127,4 +127,26 @@ TEST(bodies, have_buffers_in_the_memory_report_and_above_the_limit) {
   EXPECT_NE(refused.message().find("the largest: scan 'y' (%1) body: "), std::string::npos) << refused.message();
 }
 
+// ---- sizes ----
+
+TEST(bodies, choose_sizes_that_nobody_sets) {
+  auto exec = exec_of(R"(graph (n in [1, 5]) {
+    x = input f32[n]
+    l = dim_size(x) axis=0
+    k = constant i64[] {3}
+    p = lt(l, k)
+    z = if(p, x) then=graph {
+      a = input f32[n]
+      b = concat(a, a) axis=0
+      output b
+    } else=graph {
+      a = input f32[n]
+      output a
+    }
+    output z
+  })");
+  EXPECT_EQ(exec->set_dim("if.0", 2).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(exec->set_dim("n", 2).ok());
+}
+
 }  // namespace rlx
