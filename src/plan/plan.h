@@ -170,11 +170,12 @@ struct PlanBody {
 // What a step of control flow has besides its operands. Offsets are relative to its scratch, which begins with the
 // arena that its bodies share.
 struct Control {
-  static constexpr int64_t kStays = -1, kOpen = -1;
+  static constexpr int64_t kStays = -1, kPasses = -2, kOpen = -1;
   static constexpr SizeId kByData = UINT32_MAX;
   uint32_t step = 0;
   std::vector<PlanBody> bodies;  // in the order of body_attrs
-  // By carry: the place for every other trip; kStays: all trips write to the result. Not used where out_bytes is kOpen.
+  // By carry: the place for every other trip; kStays: all trips write to the result; kPasses: no trip writes it, the
+  // first value is the last one. Else not used where out_bytes is kOpen.
   std::vector<int64_t> spares;
   std::vector<int64_t> out_bytes;    // by output, at the upper sizes; kOpen: it lies in a room
   std::vector<CarriedSize> decides;  // symbols of the plan that its outputs may set
@@ -215,6 +216,7 @@ struct Plan {
   std::vector<SlotAlias> aliases;      // at most one per slot
   std::vector<Control> controls;       // in the order of their steps
   bool is_body = false;                // its slots move from trip to trip
+  size_t carries = 0;                  // of the body of a loop: its first outputs become its first inputs
   std::vector<Guard> early_guards;     // beside those of the graph (plan/early_guards.h)
   std::vector<uint32_t> given_guards;  // those that can be checked before the run
   int64_t arena_bytes = 0, sized_bytes = 0;
@@ -256,7 +258,6 @@ Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered
 std::string plan_text(const Plan& plan);    // for people: comments of the text form
 std::string memory_json(const Plan& plan);  // the memory report
 
-}  // namespace rlx
 // What takes memory beside the slots: buffers, the scratch of kernels, places of carries; those of bodies too.
 struct MemoryPart {
   std::string name;    // of a value, for a buffer
@@ -271,3 +272,4 @@ struct MemoryPart {
 };
 std::vector<MemoryPart> memory_parts(const Plan& plan);
 
+}  // namespace rlx

@@ -127,6 +127,109 @@ TEST(bodies, have_buffers_in_the_memory_report_and_above_the_limit) {
   EXPECT_NE(refused.message().find("the largest: scan 'y' (%1) body: "), std::string::npos) << refused.message();
 }
 
+// ---- carries ----
+
+// `x` decides nothing, and goes from trip to trip as it is.
+static std::string passing(const std::string& loop) {
+  return "graph (n in [1, 1000]) {\nx = input f32[n]\ns = input f32[]\n" + loop + "output y\noutput z\n}";
+}
+static const std::string kBody = R"(body=graph {
+    a = input f32[]
+    b = input f32[n]
+    c = reduce(b) fn=sum axes=[0]
+    e = add(a, c)
+    output e
+    output b
+  })";
+
+TEST(bodies, do_not_copy_a_carry_that_they_pass_on) {
+  const std::string cond = R"(cond=graph {
+    a = input f32[]
+    b = input f32[n]
+    k = constant f32[] {9}
+    l = lt(a, k)
+    output l
+  } )";
+  std::vector<std::string> loops;
+  for (const char* length : {"0", "1", "2", "3"})
+    loops.push_back("y, z = scan(s, x) " + kBody + " n_carry=2 n_xs=0 length=" + length + "\n");
+  loops.push_back("y, z = while(s, x) " + cond + kBody + " n_carry=2\n");
+  for (const std::string& loop : loops) {
+    auto program = compiled(passing(loop)), reference = compiled(passing(loop), {}, nullptr, "reference");
+    ASSERT_TRUE(program && reference);
+    for (const Control& control : program->plan().controls) {
+      EXPECT_EQ(control.spares[1], Control::kPasses);
+      EXPECT_LT(program->plan().arena_bytes, 1000);
+    }
+    for (int64_t n : {1000, 3}) {
+      std::array in{filled({n}, 1), filled({}, 0)};
+      auto got = program->run({}, in, {}, 2), want = reference->run({}, in, {}, 2);
+      ASSERT_TRUE(got.ok() && want.ok()) << got.status().message() << want.status().message();
+      for (size_t i = 0; i < 2; i++) expect_near((*got)[i], (*want)[i]);
+    }
+  }
+}
+
+// One carry stays, one takes its value, and the size of one changes.
+TEST(bodies, pass_on_a_carry_beside_others_that_change) {
+  for (const char* length : {"0", "1", "4", "5"}) {
+    std::string text = std::string(R"(graph (n in [1, 50]) {
+      x = input f32[n]
+      y, z, w = scan(x, x, x) body=graph (s) {
+        a = input f32[n]
+        b = input f32[n]
+        c = input f32[s]
+        d = concat(c, b) axis=0
+        output a
+        output e = a
+        output d
+      } n_carry=3 n_xs=0 length=)") +
+                       length + "\noutput y\noutput z\noutput w\n}";
+    auto program = compiled(text), reference = compiled(text, {}, nullptr, "reference");
+    ASSERT_TRUE(program && reference);
+    for (int64_t n : {50, 3}) {
+      auto got = program->run({}, std::array{noise({n})}, {}, 3),
+           want = reference->run({}, std::array{noise({n})}, {}, 3);
+      ASSERT_TRUE(got.ok() && want.ok()) << got.status().message() << want.status().message();
+      for (size_t i = 0; i < 3; i++) expect_near((*got)[i], (*want)[i]);
+    }
+  }
+}
+
+// Of no bound, in a loop in a loop; the outer one passes it on too.
+TEST(bodies, pass_on_a_carry_of_open_size) {
+  std::string text = R"(graph {
+    k = input i64[]
+    i = dynamic_iota(k) symbol="m"
+    x = cast(i) to=f32
+    s = constant f32[] {0}
+    y, z = scan(s, x) body=graph {
+      a = input f32[]
+      b = input f32[m]
+      e, f = scan(a, b) body=graph {
+        a = input f32[]
+        b = input f32[m]
+        c = reduce(b) fn=sum axes=[0]
+        e = add(a, c)
+        output e
+        output b
+      } n_carry=2 n_xs=0 length=3
+      output e
+      output f
+    } n_carry=2 n_xs=0 length=2
+    output y
+    output z
+  })";
+  auto program = compiled(text), reference = compiled(text, {}, nullptr, "reference");
+  ASSERT_TRUE(program && reference);
+  for (int64_t count : {4, 1000, 0, 7}) {
+    std::array in{scalar_i64(count)};
+    auto got = program->run({}, in, {}, 2), want = reference->run({}, in, {}, 2);
+    ASSERT_TRUE(got.ok() && want.ok()) << got.status().message() << want.status().message();
+    for (size_t i = 0; i < 2; i++) expect_near((*got)[i], (*want)[i]);
+  }
+}
+
 // ---- sizes ----
 
 TEST(bodies, choose_sizes_that_nobody_sets) {
