@@ -704,7 +704,7 @@ RLX_MUST rlx_status_t *rlx_compiled_run(rlx_compiled_t *compiled, const char *co
  *             no kernel), view (nothing runs), prologue (ran when the params were set). "expanded": the composites
  *             that run as their decompositions
  *   passes    rules that fired, near misses, the time of each pass
- *   memory    the arena, its buffers with lifetime and offset, params, prepared forms
+ *   memory    the arena, its buffers and those of bodies with lifetime and offset, params, prepared forms
  *   bindings  dtype, shape and bytes of every slot
  * "text": the optimised graph in the format "rlx", and the plan in comments. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const char *what, rlx_blob_t **out);
@@ -747,7 +747,7 @@ RLX_MUST rlx_status_t *rlx_exec_tensor(rlx_exec_t *exec, int32_t kind, size_t sl
 
 /* Sets a size that no bound input gives, for later runs. The initial size is the planned one. Errors: RLX_E_NOT_FOUND,
  * RLX_E_RANGE (below the declared minimum or above the planned size), RLX_E_INVALID_ARGUMENT for a size that the run
- * finds. */
+ * finds or that an `if` chooses. */
 RLX_MUST rlx_status_t *rlx_exec_set_dim(rlx_exec_t *exec, const char *symbol, int64_t size);
 
 /* Carries state from run to run without a copy: at the start of every run but the first after this call, the output

@@ -270,11 +270,12 @@ Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device&
   return std::shared_ptr<const CompiledGraph>(std::move(source));
 }
 
-// "needs 300 bytes, memory.limit is 100", and a line with the three largest buffers: the memory report has them all.
+// "needs 300 bytes, memory.limit is 100", and a line with the three largest: the memory report has them all, those of
+// bodies too.
 static Status above_limit(const CompiledGraph& source, const Plan& plan, int64_t bytes) {
   std::vector<std::pair<int64_t, std::string>> buffers;
-  for (const PlanBuffer& buffer : plan.buffers)
-    if (buffer.base == kArenaBase || buffer.base == kSizedBase) buffers.emplace_back(buffer.bytes, buffer.name);
+  for (const MemoryPart& part : memory_parts(plan))
+    if (part.region == "arena" || part.region == "sized") buffers.emplace_back(part.bytes, part.text());
   for (const Resident& resident : source.lowered->residents)
     if (resident.bytes())
       buffers.emplace_back(resident.bytes(), format("{} for {}", resident.scope->graph.describe(resident.value.node),

@@ -200,17 +200,28 @@ class Splitter {
       if (is_leaf(resident.scope->graph, resident.value))
         RLX_TRY(add_leaf(i));
       else
-        sharing_.try_emplace({resident.scope, resident.on_host}, resident.scope->graph)
-            .first->second.add(i, resident.value);
+        sharing_.try_emplace(where(resident), resident.scope->graph).first->second.add(i, resident.value);
     }
-    for (auto& [where, sharing] : sharing_)
-      for (const Group& group : sharing.groups()) RLX_TRY(add_group(where.first->graph, group));
+    for (auto& [from, sharing] : sharing_)
+      for (const Group& group : sharing.groups()) RLX_TRY(add_group(from.scope->graph, group));
     auto is_first = [](const Piece& a, const Piece& b) { return a.residents[0] < b.residents[0]; };
     std::sort(pieces_.begin(), pieces_.end(), is_first);
     return std::move(pieces_);
   }
 
  private:
+  // What is computed together: of one graph, on one device, and read by the same bodies, because all fail where one
+  // fails, and a failure must reach no body that does not read it (semantics.md B3).
+  struct Where {
+    const Lowered* scope;
+    bool on_host;
+    uint64_t readers;
+    auto operator<=>(const Where&) const = default;
+  };
+  Where where(const Resident& resident) const {
+    return {resident.scope, resident.on_host, resident.scope == &lowered_ ? 0 : resident.readers};
+  }
+
   // A dense param or constant is read unchanged: there is nothing to compute or to keep.
   Status add_leaf(uint32_t index) {
     const Resident& resident = lowered_.residents[index];
@@ -250,7 +261,7 @@ class Splitter {
   const Lowered& lowered_;
   Indices indices_;
   UniqueGraphs unique_;
-  std::map<std::pair<const Lowered*, bool>, SharingGroups> sharing_;  // by graph, and whether the host reads them
+  std::map<Where, SharingGroups> sharing_;
   std::vector<Piece> pieces_;
 };
 

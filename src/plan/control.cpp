@@ -70,7 +70,7 @@ Result<PlanBody> plan_body(const Attrs& attrs, const LoweredBody& body, const Pl
   planned.plan = RLX_TRY(make_body_plan(body.lowered, sizes.upper, carries));
   planned.symbols = std::move(sizes.symbols);
   planned.carried = carried_sizes(*planned.plan, planned.symbols);
-  planned.first_resident = body.first_resident;
+  planned.residents = body.residents;
   return planned;
 }
 
@@ -81,11 +81,15 @@ Result<std::vector<int64_t>> output_bytes(const Node& node, const SizeTable& siz
   return bytes;
 }
 
-// A carry needs a spare place unless each trip may write the next value over the last one. The spare of a carry without
-// an upper size lies in a room of the loop, not here.
+// A carry needs a spare place unless each trip may write the next value over the last one, or leaves it as it is. The
+// spare of a carry without an upper size lies in a room of the loop, not here.
 void add_spares(Control& control, size_t carries, int64_t alignment, int64_t& bytes) {
   SlotUses uses(*control.bodies.back().plan);
   for (size_t i = 0; i < carries; i++) {
+    if (!uses.is_written(i)) {
+      control.spares.push_back(Control::kPasses);
+      continue;
+    }
     bool is_open = control.out_bytes[i] == Control::kOpen, stays = !is_open && uses.may_share(i, i);
     control.spares.push_back(stays ? Control::kStays : bytes);
     if (!stays && !is_open) bytes += round_up(control.out_bytes[i], alignment);

@@ -20,11 +20,12 @@ static bool is_dense(const Plan& plan, const Access& access) {
   return access.dtype != DType::kNone && access.dense && plan.sizes[access.shift].is(0);
 }
 
-// The step of a loop writes over the first value of a carry if its trips do.
+// The step of a loop writes over the first value of a carry if its trips do, or if the value stays what it is.
 static bool allows(const Plan& plan, const Step& step, size_t output, size_t input) {
   if (step.control == Step::kNoControl) return step.kernel && step.kernel->writes_over(output, input);
   const std::vector<int64_t>& spares = plan.controls[step.control].spares;
-  return output == input && output < spares.size() && spares[output] == Control::kStays;
+  return output == input && output < spares.size() &&
+         (spares[output] == Control::kStays || spares[output] == Control::kPasses);
 }
 
 bool writes_over(const Plan& plan, const Step& step, size_t output, size_t input) {

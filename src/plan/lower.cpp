@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes what all plans of a graph share: phases, and the list of resident values in the forms in which they are
-// read. Invariant: a value is listed once for each form.
+// read. Invariant: a value is listed once for each form, however many bodies read it or compute it anew.
 #include <algorithm>
 
+#include "base/hash.h"
 #include "plan/control.h"
 #include "plan/plan.h"
 
@@ -100,22 +101,96 @@ void list_params_of_bodies(Listing& listing, const Graph& graph) {
       if (auto leaf = graph.find_leaf(param.name)) listing.dense(*leaf);
 }
 
-}  // namespace
+// Numbers the expressions over params and constants, so that equal ones are found in all bodies of a program: an
+// operand that sinks into many bodies is copied into each. A param has one name in all graphs.
+class Expressions {
+ public:
+  void note(Lowered& lowered) {
+    const Graph& graph = lowered.graph;
+    std::vector<uint32_t> numbers(graph.nodes().size());
+    for (uint32_t i = 0; i < graph.nodes().size(); i++)
+      if (lowered.phases[i] == Phase::kResident) numbers[i] = number(graph.node(i), numbers);
+    graphs_++;
+    for (Resident& resident : lowered.residents)
+      resident.expression = numbers[resident.value.node], resident.readers = graphs_;
+  }
 
-static Status lower_bodies(Lowered& lowered, const LowerOptions& options, KernelOf kernel_of) {
+ private:
+  struct Known {
+    const Node* node;
+    InlinedVector<Value, 2> in;  // the numbers of its inputs
+    uint32_t number;
+  };
+
+  uint32_t number(const Node& node, const std::vector<uint32_t>& numbers) {
+    InlinedVector<Value, 2> in = node.in;
+    for (Value& value : in)
+      if (present(value)) value.node = numbers[value.node];
+    size_t hash = hash_mix(static_cast<size_t>(node.op), node.attrs.hash());
+    for (Value value : in) hash = hash_mix(hash, key_of(value));
+    auto [first, last] = known_.equal_range(hash);
+    for (auto it = first; it != last; ++it)
+      if (same(*it->second.node, node) && it->second.in == in) return it->second.number;
+    known_.emplace(hash, Known{&node, std::move(in), next_});
+    return next_++;
+  }
+
+  static bool same(const Node& a, const Node& b) { return a.op == b.op && a.attrs == b.attrs && a.out == b.out; }
+
+  std::unordered_multimap<size_t, Known> known_;  // by hash
+  uint32_t next_ = 0;
+  uint64_t graphs_ = 0;
+};
+
+// Adds the residents of bodies to those of the graph around them, unless they are there already.
+class SharedListing {
+ public:
+  explicit SharedListing(Lowered& lowered) : residents_(lowered.residents) {
+    for (uint32_t i = 0; i < residents_.size(); i++) index_.emplace(key(residents_[i]), i);
+  }
+
+  std::vector<uint32_t> add(const std::vector<Resident>& of_body) {
+    std::vector<uint32_t> indices;
+    for (const Resident& resident : of_body) {
+      auto [found, is_new] = index_.emplace(key(resident), static_cast<uint32_t>(residents_.size()));
+      if (is_new)
+        residents_.push_back(resident);
+      else
+        residents_[found->second].readers = hash_combine(residents_[found->second].readers, resident.readers);
+      indices.push_back(found->second);
+    }
+    return indices;
+  }
+
+ private:
+  static std::string key(const Resident& resident) {
+    return format("{}{}/{}.{}", resident.on_host ? "host/" : "", resident.packing ? resident.packing->text() : "",
+                  resident.expression, resident.value.output);
+  }
+
+  std::vector<Resident>& residents_;
+  std::unordered_map<std::string, uint32_t> index_;
+};
+
+using LoweredGraph = Result<std::shared_ptr<const Lowered>>;
+LoweredGraph lower_graph(Graph graph, const LowerOptions& options, KernelOf kernel_of, Expressions* expressions);
+
+Status lower_bodies(Lowered& lowered, const LowerOptions& options, KernelOf kernel_of, Expressions* expressions) {
   const Graph& graph = lowered.graph;
+  if (!graph.has_bodies()) return {};
+  SharedListing listing(lowered);
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     if (lowered.phases[i] == Phase::kResident) continue;
     for (std::string_view attr : body_attrs(graph.node(i).op)) {
-      auto body = RLX_TRY(lower(*graph.node(i).attrs.graph(attr), options, kernel_of));
-      lowered.bodies[i].push_back({body, static_cast<uint32_t>(lowered.residents.size())});
-      lowered.residents.insert(lowered.residents.end(), body->residents.begin(), body->residents.end());
+      auto body = RLX_TRY(lower_graph(*graph.node(i).attrs.graph(attr), options, kernel_of, expressions));
+      lowered.bodies[i].push_back({body, listing.add(body->residents)});
     }
   }
   return {};
 }
 
-Result<std::shared_ptr<const Lowered>> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of) {
+// `expressions`: null where there are no bodies.
+LoweredGraph lower_graph(Graph graph, const LowerOptions& options, KernelOf kernel_of, Expressions* expressions) {
   auto lowered = std::make_shared<Lowered>(
       Lowered{.graph = std::move(graph), .options = options.kernels, .alignment = options.alignment});
   const Graph& given = lowered->graph;
@@ -125,11 +200,21 @@ Result<std::shared_ptr<const Lowered>> lower(Graph graph, const LowerOptions& op
   RLX_TRY(choose_kernels(*lowered, options.whole, kernel_of));
   Listing listing(*lowered);
   listing.run();
+  lowered->own_residents = lowered->residents.size();
+  if (expressions) expressions->note(*lowered);
   if (options.whole)
     list_params_of_bodies(listing, lowered->graph);
   else
-    RLX_TRY(lower_bodies(*lowered, options, kernel_of));
+    RLX_TRY(lower_bodies(*lowered, options, kernel_of, expressions));
   return std::shared_ptr<const Lowered>(std::move(lowered));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Lowered>> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of) {
+  Expressions expressions;
+  bool has_bodies = graph.has_bodies();
+  return lower_graph(std::move(graph), options, kernel_of, has_bodies ? &expressions : nullptr);
 }
 
 }  // namespace rlx

@@ -110,6 +110,7 @@ Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered
   auto plan = std::make_shared<Plan>();
   plan->lowered = std::move(lowered);
   plan->is_body = true;
+  plan->carries = carries;
   std::vector<SlotAlias> requested;
   for (size_t i = 0; i < carries; i++) requested.push_back({i, i});
   return make(std::move(plan), upper, requested);

@@ -28,14 +28,17 @@ struct Resident {
   std::optional<Packing> packing = {};  // none: dense as it is
   uint32_t reader = 0;                  // the first node that reads a packed one
   bool on_host = false;                 // a step on the host reads it
+  // Of a program with bodies.
+  uint32_t expression = 0;  // the same in all that compute the same
+  uint64_t readers = 0;     // a hash: the same if the same bodies read it
 
   int64_t bytes() const { return packing ? packing->bytes : 0; }  // beyond what is set
 };
 
-// A body of a node. Its residents begin at `first_resident` in the list of the graph around it.
+// A body of a node. It shares residents with the graph around it and with other bodies.
 struct LoweredBody {
   std::shared_ptr<const Lowered> lowered;
-  uint32_t first_resident = 0;
+  std::vector<uint32_t> residents;  // by resident of the body: its index in the list of the graph around it
 };
 
 // A graph with a kernel for every node that runs: what the plans of all sizes have in common.
@@ -46,7 +49,8 @@ struct Lowered {
   std::vector<Phase> phases;                            // by node
   std::vector<const Kernel*> kernels;                   // by node; null for leaves and resident nodes
   std::vector<bool> on_host;                            // by node: its kernel is the host's
-  std::vector<Resident> residents;                      // of the graph, then of its bodies
+  std::vector<Resident> residents;                      // of the graph, then what only its bodies read
+  size_t own_residents = 0;                             // how many of them the graph itself reads
   std::map<uint32_t, std::vector<LoweredBody>> bodies;  // by node of control flow, in the order of body_attrs
   bool has_effects = false;                             // a run does more than to compute its outputs
 
@@ -158,7 +162,7 @@ struct CarriedSize {
 struct PlanBody {
   std::shared_ptr<const Plan> plan;
   int64_t sized_offset = 0;          // its sized values, within the sized region of the plan around it
-  uint32_t first_resident = 0;       // of its residents, in the list of the plan around it
+  std::vector<uint32_t> residents;   // by resident of the body: its index in the list of the plan around it
   std::vector<uint32_t> symbols;     // by symbol of the body: the symbol of the plan around it; kNoSymbol: its own
   std::vector<CarriedSize> carried;  // its own symbols that its inputs set at every trip
 };
@@ -166,11 +170,12 @@ struct PlanBody {
 // What a step of control flow has besides its operands. Offsets are relative to its scratch, which begins with the
 // arena that its bodies share.
 struct Control {
-  static constexpr int64_t kStays = -1, kOpen = -1;
+  static constexpr int64_t kStays = -1, kPasses = -2, kOpen = -1;
   static constexpr SizeId kByData = UINT32_MAX;
   uint32_t step = 0;
   std::vector<PlanBody> bodies;  // in the order of body_attrs
-  // By carry: the place for every other trip; kStays: all trips write to the result. Not used where out_bytes is kOpen.
+  // By carry: the place for every other trip; kStays: all trips write to the result; kPasses: no trip writes it, the
+  // first value is the last one. Else not used where out_bytes is kOpen.
   std::vector<int64_t> spares;
   std::vector<int64_t> out_bytes;    // by output, at the upper sizes; kOpen: it lies in a room
   std::vector<CarriedSize> decides;  // symbols of the plan that its outputs may set
@@ -211,6 +216,7 @@ struct Plan {
   std::vector<SlotAlias> aliases;      // at most one per slot
   std::vector<Control> controls;       // in the order of their steps
   bool is_body = false;                // its slots move from trip to trip
+  size_t carries = 0;                  // of the body of a loop: its first outputs become its first inputs
   std::vector<Guard> early_guards;     // beside those of the graph (plan/early_guards.h)
   std::vector<uint32_t> given_guards;  // those that can be checked before the run
   int64_t arena_bytes = 0, sized_bytes = 0;
@@ -251,5 +257,19 @@ Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered
 
 std::string plan_text(const Plan& plan);    // for people: comments of the text form
 std::string memory_json(const Plan& plan);  // the memory report
+
+// What takes memory beside the slots: buffers, the scratch of kernels, places of carries; those of bodies too.
+struct MemoryPart {
+  std::string name;    // of a value, for a buffer
+  std::string body;    // "scan 'y' (%3) body", which holds it; empty: the plan itself does
+  std::string region;  // "arena", "sized" or a room of the plan or body
+  int64_t offset = 0;  // in this region of the whole plan
+  int64_t bytes = 0;
+  uint32_t first = 0, last = 0;  // steps of the plan or body
+  std::string over = {};         // the buffer that it is written over
+
+  std::string text() const { return body.empty() ? name : body + ": " + name; }
+};
+std::vector<MemoryPart> memory_parts(const Plan& plan);
 
 }  // namespace rlx

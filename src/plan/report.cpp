@@ -110,6 +110,69 @@ static void write_aliases(JsonWriter& json, const Plan& plan) {
   json.end_array();
 }
 
+namespace {
+
+class Parts {
+ public:
+  // `arena` and `sized`: where these regions of a body begin in those of the whole plan.
+  void add(const Plan& plan, const std::string& body, int64_t arena, int64_t sized) {
+    for (const PlanBuffer& buffer : plan.buffers) {
+      if (buffer.base >= kFirstSlotBase && buffer.base < plan.room_base(0)) continue;
+      int64_t begin = buffer.base == kArenaBase ? arena : buffer.base == kSizedBase ? sized : 0;
+      parts_.push_back({buffer.name, body, base_text(plan, buffer.base), begin + buffer.offset, buffer.bytes,
+                        buffer.first, buffer.last});
+      if (buffer.over != PlanBuffer::kNone) parts_.back().over = plan.buffers[buffer.over].name;
+    }
+    for (uint32_t i = 0; i < plan.steps.size(); i++) add_scratch(plan, i, body, arena, sized);
+  }
+
+  std::vector<MemoryPart> take() && { return std::move(parts_); }
+
+ private:
+  void add_scratch(const Plan& plan, uint32_t index, const std::string& body, int64_t arena, int64_t sized) {
+    const Step& step = plan.steps[index];
+    int64_t begin = arena + step.scratch_offset;
+    std::string node = plan.graph().describe(step.node);
+    auto add_part = [&](const std::string& name, int64_t offset, int64_t bytes) {
+      parts_.push_back({name, body, base_text(plan, kArenaBase), begin + offset, bytes, index, index});
+    };
+    if (step.control == Step::kNoControl) {
+      if (step.scratch_bytes) add_part("scratch of " + node, 0, static_cast<int64_t>(step.scratch_bytes));
+      return;
+    }
+    const Control& control = plan.controls[step.control];
+    for (size_t i = 0; i < control.spares.size(); i++)
+      if (control.spares[i] >= 0 && control.out_bytes[i] != Control::kOpen)
+        add_part(format("carry {} of {}", i, node), control.spares[i], control.out_bytes[i]);
+    std::span<const std::string_view> attrs = body_attrs(plan.graph().node(step.node).op);
+    for (size_t i = 0; i < control.bodies.size(); i++)
+      add(*control.bodies[i].plan, format("{}{}{} {}", body, body.empty() ? "" : ": ", node, attrs[i]), begin,
+          sized + control.bodies[i].sized_offset);
+  }
+
+  std::vector<MemoryPart> parts_;
+};
+
+void write_part(JsonWriter& json, const MemoryPart& part) {
+  json.begin_object().member("value", std::string_view(part.name));
+  if (!part.body.empty()) json.member("body", std::string_view(part.body));
+  json.member("region", std::string_view(part.region))
+      .member("offset", part.offset)
+      .member("bytes", part.bytes)
+      .member("first", static_cast<int64_t>(part.first))
+      .member("last", static_cast<int64_t>(part.last));
+  if (!part.over.empty()) json.member("over", std::string_view(part.over));
+  json.end_object();
+}
+
+}  // namespace
+
+std::vector<MemoryPart> memory_parts(const Plan& plan) {
+  Parts parts;
+  parts.add(plan, "", 0, 0);
+  return std::move(parts).take();
+}
+
 std::string memory_json(const Plan& plan) {
   JsonWriter json;
   int64_t prepared = 0;
@@ -123,18 +186,7 @@ std::string memory_json(const Plan& plan) {
   write_residents(json, plan);
   write_aliases(json, plan);
   json.key("buffers").begin_array();
-  for (const PlanBuffer& buffer : plan.buffers) {
-    if (buffer.base >= kFirstSlotBase && buffer.base < plan.room_base(0)) continue;
-    json.begin_object()
-        .member("value", std::string_view(buffer.name))
-        .member("region", std::string_view(base_text(plan, buffer.base)))
-        .member("offset", buffer.offset)
-        .member("bytes", buffer.bytes)
-        .member("first", static_cast<int64_t>(buffer.first))
-        .member("last", static_cast<int64_t>(buffer.last));
-    if (buffer.over != PlanBuffer::kNone) json.member("over", std::string_view(plan.buffers[buffer.over].name));
-    json.end_object();
-  }
+  for (const MemoryPart& part : memory_parts(plan)) write_part(json, part);
   json.end_array().end_object();
   return std::move(json).take();
 }

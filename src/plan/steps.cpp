@@ -124,10 +124,10 @@ void Steps::decide_aliases() {
   }
 }
 
-// Whether the output is the input itself, whose memory it shares.
+// Whether the output is the input itself, whose memory it shares. The next trip of a loop gets the memory of a carry.
 bool Steps::is_unchanged(size_t output) const {
-  return buffers_.is_whole(graph_.outputs()[output].value) && buffers_.alias_of(output) >= 0 &&
-         buffers_.alias_of(output) == buffers_.input_behind(output);
+  int64_t input = output < plan_.carries ? static_cast<int64_t>(output) : buffers_.alias_of(output);
+  return input >= 0 && input == buffers_.input_behind(output) && buffers_.is_whole(graph_.outputs()[output].value);
 }
 
 void Steps::add_copy(size_t output, const Access& from, uint32_t base, uint32_t buffer) {

@@ -104,8 +104,9 @@ Status ControlStep::run_if(const RunScope& scope) {
 
 // ---- loops ----
 
-// A carry is written to the result and to a spare place in turn.
+// A carry is written to the result and to a spare place in turn. One that the body passes on stays where it is.
 Status ControlStep::place_carry(size_t carry) {
+  if (control_.spares[carry] == Control::kPasses) return place(*bodies_.back(), carry, nullptr, in_[carry]);
   if (is_open(carry)) return place(*bodies_.back(), carry, writes_spares_ ? &spares_[carry] : rooms_[carry], {});
   bool is_spare = writes_spares_ && control_.spares[carry] != Control::kStays;
   return place(*bodies_.back(), carry, nullptr,

@@ -223,7 +223,12 @@ Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
 }
 
 Status Exec::set_dim(std::string_view symbol, int64_t size) {
-  int64_t& requested = requested_[RLX_TRY(check_dim(program_->plan(), symbol, size))];
+  uint32_t index = RLX_TRY(check_dim(program_->plan(), symbol, size));
+  for (const ChosenSize& chosen : program_->plan().chosen)
+    if (chosen.symbol == index)
+      return Status(Code::kInvalidArgument, format("an 'if' chooses the size '{}': it cannot be set", symbol))
+          .with("value", symbol);
+  int64_t& requested = requested_[index];
   if (std::exchange(requested, size) != size) sizes_version_++;
   return {};
 }

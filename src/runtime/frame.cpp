@@ -35,7 +35,8 @@ Frame::Frame(const CompiledPlan& compiled)
       bases_(plan_.base_count()),
       changed_(plan_.base_count(), 0),
       sizes_(plan_),
-      wanted_(plan_.symbols.size(), SizeState::kUnknown) {
+      wanted_(plan_.symbols.size(), SizeState::kUnknown),
+      failures_(plan_.lowered->residents.size(), nullptr) {
   for (const PlanSlot& output : plan_.outputs) known_.push_back(plan_.known_at(output.dims));
   for (const PlanRoom& room : plan_.rooms) {
     bool is_own = room.base >= plan_.room_base(0);
@@ -79,12 +80,18 @@ void Frame::renew(uint32_t base, const Place& place) {
 }
 
 void Frame::set_failures(std::span<const Status> failures) {
-  if (failures.empty() && failures_.empty()) return;
-  failures_ = failures;
+  note_failures(!failures.empty(), [&](size_t i) { return failures[i].ok() ? nullptr : &failures[i]; });
+}
+
+void Frame::note_failures(bool are_any, FunctionRef<const Status*(size_t resident)> of) {
+  if (!are_any && !has_failures_) return;
+  has_failures_ = are_any;
   failure_ = nullptr;
   non_slot_version_ = ++bases_version_;
-  for (size_t i = 0; i < failures.size() && !failure_; i++)
-    if (!failures[i].ok() && plan_.lowered->residents[i].scope == plan_.lowered.get()) failure_ = &failures[i];
+  for (size_t i = 0; i < failures_.size(); i++) {
+    failures_[i] = are_any ? of(i) : nullptr;
+    if (!failure_ && i < plan_.lowered->own_residents) failure_ = failures_[i];
+  }
 }
 
 Place Frame::address(const Access& access) const {
@@ -182,13 +189,12 @@ Status Frame::enter(const Frame& around, const Step& step, const PlanBody& body)
   if (non_slot_seen_ != around.non_slot_version_) {
     place(kArenaBase, around.bases_[kArenaBase] + step.scratch_offset);
     place(kSizedBase, around.bases_[kSizedBase] + body.sized_offset);
-    for (size_t i = 0; i < plan_.lowered->residents.size(); i++) {
-      uint32_t there = around.plan_.resident_base(body.first_resident + i);
+    for (size_t i = 0; i < body.residents.size(); i++) {
+      uint32_t there = around.plan_.resident_base(body.residents[i]);
       bool is_new = around.changed_[there] > non_slot_seen_;
       if (is_new) renew(plan_.resident_base(i), around.bases_[there]);
     }
-    std::span<const Status> failures = around.failures_;
-    set_failures(failures.empty() ? failures : failures.subspan(body.first_resident, plan_.lowered->residents.size()));
+    note_failures(around.has_failures_, [&](size_t i) { return around.failures_[body.residents[i]]; });
     non_slot_seen_ = around.non_slot_version_;
   }
   if (sizes_seen_ == around.sizes_.version()) return {};

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "device/device.h"
 #include "runtime/room.h"
 #include "runtime/sizes.h"
@@ -75,6 +76,7 @@ class Frame {
 
  private:
   explicit Frame(const CompiledPlan& compiled);
+  void note_failures(bool are_any, FunctionRef<const Status*(size_t resident)> of);
   Status compute_sized(const RunArgs& args, const RunScope& scope);
   Status run_segment(size_t segment, const RunArgs& args, const RunScope& scope);
   Status check_outputs(uint32_t known) const;
@@ -97,10 +99,11 @@ class Frame {
   std::vector<std::unique_ptr<Room>> own_rooms_;  // by room of the plan; empty for rooms of outputs
   std::vector<Room*> rooms_;                      // by room of the plan
 
-  std::vector<int64_t> wanted_;       // sizes of the symbols that a body shares with the graph around it
-  std::vector<uint32_t> known_;       // by output: the step before which its dims are known
-  std::span<const Status> failures_;  // by resident, or empty
-  const Status* failure_ = nullptr;   // the first failure among its own residents
+  std::vector<int64_t> wanted_;          // sizes of the symbols that a body shares with the graph around it
+  std::vector<uint32_t> known_;          // by output: the step before which its dims are known
+  std::vector<const Status*> failures_;  // by resident: why it could not be computed, or null
+  bool has_failures_ = false;
+  const Status* failure_ = nullptr;  // the first failure among its own residents
   uint64_t non_slot_seen_ = 0, sizes_seen_ = 0;
   bool is_unsettled_ = true;
   std::span<const int64_t> limits_;
