@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 
 #include "base/dim_parts.h"
 
@@ -62,9 +63,19 @@ Result<int64_t> evaluate(const Dim& dim, const SymbolLookup& sizes) {
 
 // ---- ranges ----
 
-// `budget`: how many remainders may still be examined. Each one examines all others beside it, so without a budget the
-// time would grow with the factorial of their number.
-static Interval range_of(const Dim& dim, const RangeLookup& ranges, int& budget);
+namespace {
+
+struct Query {
+  const RangeLookup& ranges;
+  // How many remainders may still be examined. Each one examines all others beside it, so without a budget the time
+  // would grow with the factorial of their number.
+  int budget = 32;
+  std::unordered_map<AtomPtr, Interval> known = {};  // chains share what they nest
+};
+
+}  // namespace
+
+static Interval range_of(const Dim& dim, Query& query);
 
 // An end that has saturated stands for all numbers beyond it: 2^62 as the largest value is no bound, so it stays one if
 // something is subtracted.
@@ -86,19 +97,23 @@ static Interval divide_down(Interval a, Interval b) {
           rises ? kLimit : std::max(divide_down(a.hi, b.lo), divide_down(a.hi, most))};
 }
 
-static Interval range_of(const Atom& atom, const RangeLookup& ranges, int& budget) {
-  if (atom.kind == Atom::kSymbol) return ranges(atom.name);
-  Interval a = range_of(atom.a, ranges, budget), b = range_of(atom.b, ranges, budget);
+static Interval range_of_new(const Atom& atom, Query& query) {
+  Interval a = range_of(atom.a, query), b = range_of(atom.b, query);
   if (atom.kind == Atom::kMax) return {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
   if (atom.kind == Atom::kMin) return {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
   if (atom.kind == Atom::kProduct) return multiply(a, b);
   return divide_down(a, b);
 }
 
+static Interval range_of(const AtomPtr& atom, Query& query) {
+  if (atom->kind == Atom::kSymbol) return query.ranges(atom->name);
+  if (auto found = query.known.find(atom); found != query.known.end()) return found->second;
+  return query.known[atom] = range_of_new(*atom, query);
+}
+
 // k a - k b floor(a/b) is k times a remainder, which is 0 to b - 1. Other terms may stand beside it.
-static std::optional<Interval> range_by_remainder(const Dim& dim, const AtomPtr& quotient, const RangeLookup& ranges,
-                                                  int& budget) {
-  if (budget-- <= 0) return std::nullopt;
+static std::optional<Interval> range_by_remainder(const Dim& dim, const AtomPtr& quotient, Query& query) {
+  if (query.budget-- <= 0) return std::nullopt;
   Polynomial factor, other;  // the factor of the quotient; the terms that do not contain it
   for (Term term : dim.polynomial()->terms) {
     auto at =
@@ -108,40 +123,39 @@ static std::optional<Interval> range_by_remainder(const Dim& dim, const AtomPtr&
     (is_factor ? factor : other).terms.push_back(std::move(term));
   }
   auto k = exact_div(Dim::from(std::move(factor)), quotient->b);
-  Interval b = range_of(quotient->b, ranges, budget);
+  Interval b = range_of(quotient->b, query);
   if (!k || !k->is_literal() || b.lo <= 0) return std::nullopt;
   size_t terms = dim.polynomial()->terms.size();
   Dim rest = Dim::from(std::move(other)) + *k * quotient->a;
   if (!rest.is_literal() && rest.polynomial()->terms.size() >= terms) return std::nullopt;
-  Interval beside = range_of(rest, ranges, budget);
+  Interval beside = range_of(rest, query);
   int64_t last = multiply(-k->literal(), b.hi >= kLimit ? kLimit : b.hi - 1);
   return add(beside, {std::min<int64_t>(last, 0), std::max<int64_t>(last, 0)});
 }
 
 // If k > 0, a dim with the term k max(a, b) is the larger of the same dim with k a and with k b in its place; else the
 // smaller. There a and b may cancel with the other terms.
-static std::optional<Interval> range_by_extreme(const Dim& dim, const Term& term, const RangeLookup& ranges,
-                                                int& budget) {
+static std::optional<Interval> range_by_extreme(const Dim& dim, const Term& term, Query& query) {
   const Atom& extreme = *term.atoms[0];
-  if (term.atoms.size() > 1 || dim.polynomial()->terms.size() == 1 || budget-- <= 0) return std::nullopt;
+  if (term.atoms.size() > 1 || dim.polynomial()->terms.size() == 1 || query.budget-- <= 0) return std::nullopt;
   Dim rest = dim - Dim::from({{term}});
-  Interval a = range_of(rest + Dim(term.coefficient) * extreme.a, ranges, budget);
-  Interval b = range_of(rest + Dim(term.coefficient) * extreme.b, ranges, budget);
+  Interval a = range_of(rest + Dim(term.coefficient) * extreme.a, query);
+  Interval b = range_of(rest + Dim(term.coefficient) * extreme.b, query);
   bool is_larger = (extreme.kind == Atom::kMax) == (term.coefficient > 0);
   return is_larger ? Interval{std::max(a.lo, b.lo), std::max(a.hi, b.hi)}
                    : Interval{std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
 }
 
-static Interval range_of(const Dim& dim, const RangeLookup& ranges, int& budget) {
+static Interval range_of(const Dim& dim, Query& query) {
   if (dim.is_literal()) return {dim.literal(), dim.literal()};
   Interval sum{0, 0}, known{-kLimit, kLimit};
   for (const Term& term : dim.polynomial()->terms) {
     Interval product{term.coefficient, term.coefficient};
     for (const AtomPtr& atom : term.atoms) {
-      product = multiply(product, range_of(*atom, ranges, budget));
+      product = multiply(product, range_of(atom, query));
       std::optional<Interval> range;
-      if (atom->kind == Atom::kFloorDiv) range = range_by_remainder(dim, atom, ranges, budget);
-      if (atom->kind == Atom::kMax || atom->kind == Atom::kMin) range = range_by_extreme(dim, term, ranges, budget);
+      if (atom->kind == Atom::kFloorDiv) range = range_by_remainder(dim, atom, query);
+      if (atom->kind == Atom::kMax || atom->kind == Atom::kMin) range = range_by_extreme(dim, term, query);
       if (range) known = {std::max(known.lo, range->lo), std::min(known.hi, range->hi)};
     }
     sum = add(sum, product);
@@ -150,8 +164,8 @@ static Interval range_of(const Dim& dim, const RangeLookup& ranges, int& budget)
 }
 
 Interval range_of(const Dim& dim, const RangeLookup& ranges) {
-  int budget = 32;
-  return range_of(dim, ranges, budget);
+  Query query{ranges};
+  return range_of(dim, query);
 }
 
 }  // namespace rlx

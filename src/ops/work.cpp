@@ -47,11 +47,16 @@ static double comparisons(const Node& node, std::span<const Operand> in) {
   return std::log2(1 + static_cast<double>(in[0].dims[static_cast<size_t>(node.attrs.i64("axis"))]));
 }
 
+namespace {
+
 // Where an element of the result takes more than one step: how many.
 struct Steps {
   Op op;
   double (*count)(const Node& node, std::span<const Operand> in);
 };
+
+}  // namespace
+
 static constexpr Steps kSteps[] = {
     {Op::kMatmul, last_size},
     {Op::kConv, filter_size},

@@ -218,4 +218,18 @@ TEST(dim, numbers_in_a_sum_are_ones_that_read_back) {
   EXPECT_TRUE(exact_div(n + INT64_MIN, -1).has_value());
 }
 
+// Each of a chain of slices ends where its own symbol says: what all of them nest is examined once.
+TEST(dim, ranges_of_nested_sizes_take_linear_time) {
+  constexpr int kNested = 200;
+  Dim n = Dim::symbol("n"), nested = n;
+  for (int i = 0; i < kNested; i++) nested = min(nested, Dim::symbol("m" + std::to_string(i)));
+  int lookups = 0;
+  Interval range = range_of(nested - n, [&](std::string_view) {
+    lookups++;
+    return Interval{0, 9};
+  });
+  EXPECT_EQ(range.lo, -9);
+  EXPECT_LT(lookups, 3 * kNested);
+}
+
 }  // namespace rlx
