@@ -12,6 +12,7 @@
 #include <array>
 
 #include "ir/graph.h"
+#include "ir/symbols.h"
 
 namespace rlx {
 
@@ -325,6 +326,12 @@ bool Graph::is_settled(const Guard& guard) const {
 // Draws conclusions from a new guard and the earlier ones. An earlier equation may become solvable. If no size can
 // satisfy an earlier guard any more, the new one is in error.
 Status Graph::learn(uint32_t index) {
+  Status status;
+  visit_symbols(guards_[index], [&](const std::string& name) {
+    Interval left = by_guards_.narrowed(name, symbol_range(name));
+    if (left.lo > left.hi) status = refused(guards_[index], format(", as other guards leave no size for '{}'", name));
+  });
+  RLX_TRY(std::move(status));
   std::vector<uint32_t> waiting{index};
   for (bool is_new = true; !waiting.empty(); is_new = false) {
     const Guard& guard = guards_[waiting.back()];

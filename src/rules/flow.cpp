@@ -33,6 +33,10 @@ constexpr Op kPassOn[] = {Op::kNeg,       Op::kAbs,           Op::kAdd,         
                           Op::kMean,      Op::kReduceL1,      Op::kCol2im,      Op::kScatter,      Op::kScatterElements,
                           Op::kScatterNd, Op::kIntegerMatmul, Op::kIntegerConv, Op::kDropout,      Op::kScores};
 
+// Of those: ops that are followed only where one operand is a number. Sums and products of two computed values are what
+// the residual stream of a network consists of, from its first layer to its last.
+constexpr Op kWithNumber[] = {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv, Op::kPow};
+
 // Ops that jump, though their class allows errors: they read positions, or round on the way.
 constexpr Op kJump[] = {Op::kGridSample, Op::kSelectAndScatter, Op::kMoeGate, Op::kFakeQuantize, Op::kFakeQuantizeLsq};
 
@@ -54,6 +58,9 @@ ErrorEffect effect_at(const Match& m, uint32_t index) {
     DType dtype = node.out[i].dtype;
     if ((is_integer(dtype) || dtype == DType::kBool) && m.uses({index, i})) return ErrorEffect::kJumps;
   }
+  auto is_number = [&](Value in) { return present(in) && m.splat(m.builder().wrap(in)); };
+  if (contains(kWithNumber, node.op) && std::none_of(node.in.begin(), node.in.end(), is_number))
+    return ErrorEffect::kDrowns;
   return error_effect(info);
 }
 

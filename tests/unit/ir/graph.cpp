@@ -185,6 +185,20 @@ TEST(graph, guards_that_no_size_meets_are_refused) {
   EXPECT_TRUE(last.add_guard(fixes).ok());
 }
 
+TEST(graph, bounds_that_leave_no_size_are_refused_in_either_order) {
+  Dim n = Dim::symbol("n");
+  Guard least{Guard::kLessEqual, 7, n, "lstsq"}, most{Guard::kLessEqual, n, 1, "gather"};
+  for (bool is_reversed : {false, true}) {
+    Graph graph;
+    ASSERT_TRUE(graph.add_guard(is_reversed ? most : least).ok());
+    Graph::Mark mark = graph.mark();
+    Status refused = graph.add_guard(is_reversed ? least : most);
+    EXPECT_EQ(refused.code(), Code::kShape);
+    EXPECT_NE(refused.message().find("as other guards leave no size for 'n'"), std::string::npos) << refused.message();
+    EXPECT_EQ(graph.mark(), mark);
+  }
+}
+
 TEST(graph, a_leaf_that_is_rolled_back_may_come_again) {
   Graph graph;
   ASSERT_TRUE(graph.add_input("x", DType::kF32, {2}).ok());
