@@ -40,7 +40,8 @@ std::string Graph::describe(uint32_t node) const {
 
 Status Graph::with_subject(const OpInfo& info, std::string_view name, Status status) const {
   if (is_definition_) return status;
-  std::string_view op = info.is(kOnHost) ? this->info(Op::kCustom).name : info.name;  // a call of the host was written so
+  // The user has written a call of the host as `custom`.
+  std::string_view op = info.is(kOnHost) ? this->info(Op::kCustom).name : info.name;
   std::string subject(op);
   if (!name.empty()) subject += format(" '{}'", name);
   return std::move(status).prefixed(subject + ": ").with("op", op).with("value", name);

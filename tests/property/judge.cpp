@@ -413,8 +413,7 @@ TEST(judge, lets_one_op_of_many_take_what_is_not_normal_as_nothing) {
 
 // One of 24 readers of such a number may take it for 0, whichever it is. Noise that is drawn does not find each.
 TEST(judge, lets_any_reader_alone_take_what_is_not_normal_as_nothing) {
-  std::string lines =
-      "graph {\n x = input f32[]\n zero = constant f32[] {0}\n c0 = lt(zero, x)\n a0 = bit_not(c0)\n";
+  std::string lines = "graph {\n x = input f32[]\n zero = constant f32[] {0}\n c0 = lt(zero, x)\n a0 = bit_not(c0)\n";
   for (int i = 1; i < 24; i++) lines += format(" c{} = lt(zero, x)\n a{} = bit_and(a{}, c{})\n", i, i, i - 1, i);
   auto graph = parse(lines + " output y = a23\n}");
   ASSERT_TRUE(graph.ok()) << graph.status().message();

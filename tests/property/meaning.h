@@ -2,7 +2,8 @@
 // What a random graph computes: by the oracle, and with every value rounded to its dtype. If a result differs from
 // these, also with noise of a few roundings on every node, with small numbers as 0 (noise.h), with the exceptions that
 // rules may make (exceptions.h), and with stand-ins for values that may be anything (open_values.h). The distance
-// between the runs shows how much rounding matters in this graph. So a long chain of ops is judged by its own condition.
+// between the runs shows how much rounding matters in this graph. So a long chain of ops is judged by its own
+// condition.
 #pragma once
 
 #include <optional>
