@@ -5,41 +5,38 @@
 
 namespace rlx {
 
-static bool is_control(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
-
 static void append_hex(std::string& text, char c) {
   static constexpr char kHex[] = "0123456789abcdef";
   auto byte = static_cast<unsigned char>(c);
   text += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
 }
 
+// Every character, but what would end a line or not be seen is escaped.
+static void append_visible(std::string& text, char c) {
+  if (c == '\n')
+    text += "\\n";
+  else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+    append_hex(text, c);
+  else
+    text += c;
+}
+
 std::string quoted(std::string_view text, char mark) {
   std::string result(1, mark);
   for (char c : text) {
-    if (c == '\n')
-      result += "\\n";
-    else if (c == '\\' || (c == mark && mark == '"'))
+    if (c == '\\' || (c == mark && mark == '"'))
       result += {'\\', c};
-    else if (is_control(c) || c == mark)
+    else if (c == mark)
       append_hex(result, c);
     else
-      result += c;
+      append_visible(result, c);
   }
   return result + mark;
 }
 
 std::string on_one_line(std::string_view text) {
   std::string result;
-  for (char c : text) {
-    if (c == '\n')
-      result += "\\n";
-    else if (is_control(c))
-      append_hex(result, c);
-    else
-      result += c;
-  }
+  for (char c : text) append_visible(result, c);
   return result;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention (semantics.md A1-A5) and rotary position embedding: the formulas, step by step, over [B, H, S, D].
+#include "ops/attention.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -65,9 +67,6 @@ static Positions positions_of(Builder& b, const Attrs& attrs, const Dim& rows, c
   return {i, j, n};
 }
 
-// Beyond every position, and far from where sums with positions wrap.
-static constexpr int64_t kWidestWindow = int64_t{1} << 62;
-
 // semantics.md A3: j < n, the causal and window bounds, the mask. Absent if every key is allowed.
 static Expr allowed_keys(Builder& b, const Attrs& attrs, const Positions& at, Expr mask, Expr kv_len) {
   const auto& [i, j, n] = at;
@@ -116,9 +115,7 @@ static bool shapes_agree(Expr q, Expr k, Expr v, const Inputs& in) {
          fits(5, "kv_len", {batch}) && fits(6, "alibi", {heads}) && fits(7, "sinks", {heads});
 }
 
-// 0: none. For a cap below the normal numbers of the dtype the least of them stands: both leave scores that count as 0
-// (semantics.md N5), but 0 / 0 is NaN. A cap that the dtype does not hold is none.
-static double softcap_of(const Attrs& attrs, DType dtype) {
+double softcap_of(const Attrs& attrs, DType dtype) {
   double cap = attrs.f64("softcap");
   if (dtype == DType::kF64 || cap == 0) return cap == 0 ? 0 : std::max(cap, std::numeric_limits<double>::min());
   using F32 = std::numeric_limits<float>;

@@ -3,10 +3,10 @@
 // adjacent.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "backends/cpu/kernels/movement.h"
 #include "backends/cpu/rows/native.h"
+#include "ops/attention.h"
 
 namespace rlx::cpu {
 
@@ -121,13 +121,6 @@ void load_attention(const StepView& view, const Caps& caps, AttentionArgs args, 
   load_after<CopyArgs, CopyArgs>(block, attention, args, work, launch);
 }
 
-// As decompose_attention has it: 0 is none, and so is a cap beyond f32; the least normal number stands for those below.
-float softcap_of(const Attrs& attrs) {
-  using F32 = std::numeric_limits<float>;
-  double cap = attrs.f64("softcap");
-  return cap == 0 || cap > F32::max() ? 0 : std::max(static_cast<float>(cap), F32::min());
-}
-
 void encode_attention(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   const Attrs& attrs = view.node.attrs;
   Heads q = heads_of(view.in[kQ], attrs, "num_heads"), k = heads_of(view.in[kK], attrs, "num_kv_heads");
@@ -149,12 +142,11 @@ void encode_attention(const StepView& view, const Caps& caps, void* block, Launc
   args.d = q.d;
   args.dv = v.d;
   args.scale = static_cast<float>(attrs.f64_or("scale", 1 / std::sqrt(static_cast<double>(q.d))));
-  args.softcap = softcap_of(attrs);
+  args.softcap = static_cast<float>(softcap_of(attrs, DType::kF32));
   args.causal = attrs.flag("causal");
   args.upper_left = attrs.is("align", "upper_left");
-  constexpr int64_t kWidest = int64_t{1} << 62;  // sums with positions do not wrap
-  args.window_left = std::min(attrs.i64("window_left"), kWidest);
-  args.window_right = std::min(attrs.i64("window_right"), kWidest);
+  args.window_left = std::min(attrs.i64("window_left"), kWidestWindow);
+  args.window_right = std::min(attrs.i64("window_right"), kWidestWindow);
   args.empty_row = empty_row(attrs);
   args.lse = data_or_null<float>(view.out[1]);
   set_scores(args, view);

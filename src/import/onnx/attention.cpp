@@ -8,6 +8,7 @@
 #include "import/onnx/heads.h"
 #include "import/onnx/importer.h"
 #include "import/onnx/rotary.h"
+#include "ops/attention.h"
 
 namespace rlx::onnx {
 
@@ -52,8 +53,9 @@ Expr bias_of(Call& call, const Positions& at, Expr mask, Expr lengths, const Dim
     else
       bias = cast(mask, dtype);
   }
-  constexpr int64_t kWidest = int64_t{1} << 62;  // sums with positions do not wrap
-  auto shifted = [&](int64_t by) { return at.query + b.size(std::clamp(by, -kWidest, kWidest), DType::kI64); };
+  auto shifted = [&](int64_t by) {
+    return at.query + b.size(std::clamp(by, -kWidestWindow, kWidestWindow), DType::kI64);
+  };
   if (call.i64("is_causal", 0) != 0) also(less_equal(at.key, at.query));
   if (int64_t left = call.i64("left_window_size", -1); left >= 0) also(less_equal(shifted(-left), at.key));
   if (int64_t right = call.i64("right_window_size", -1); right >= 0) also(less_equal(at.key, shifted(right)));

@@ -7,6 +7,7 @@
 #include "import/onnx/contrib.h"
 #include "import/onnx/heads.h"
 #include "import/onnx/quantize.h"
+#include "ops/attention.h"
 
 namespace rlx::onnx {
 
@@ -317,8 +318,7 @@ Expr seen_keys(Expr positions, const Dim& keys, int64_t window) {
   Builder& b = positions.builder();
   Expr query = unsqueeze(unsqueeze(positions, 1), 3), key = row(b, keys), seen = less_equal(key, query);
   if (window <= 0) return seen;
-  constexpr int64_t kWidest = int64_t{1} << 62;  // sums with positions do not wrap
-  return logical_and(seen, less(query - b.size(std::min(window, kWidest), DType::kI64), key));
+  return logical_and(seen, less(query - b.size(std::min(window, kWidestWindow), DType::kI64), key));
 }
 
 void check_group_query(Call& call) {
