@@ -243,7 +243,7 @@ RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_bl
  *   progress      called now and then by long calls (importing, compiling, setting params): what they do, and the
  *                 fraction that is done, 0 to 1. One call of the library never has two of these at once. RLX_CB_OK: the
  *                 call goes on. RLX_CB_STOP: it returns RLX_E_CANCELLED. Any other value: it returns RLX_E_CALLBACK. A
- *                 call that ends so has changed nothing. A struct of version 0.1 may end before this member.
+ *                 call that ends so has changed nothing. A struct_size that ends before it is accepted.
  * Where log, alloc, parallel_for or progress throws an exception of C++, the call of the library returns
  * RLX_E_CALLBACK. No other function may throw, and no thread may still be in parallel_for's work when it does. */
 typedef struct rlx_host {
@@ -346,7 +346,7 @@ RLX_MUST rlx_status_t *rlx_device_supports(const rlx_device_t *device, const rlx
 #define RLX_U16 10
 #define RLX_U32 11
 #define RLX_U64 12
-#define RLX_BOOL 13   /* one byte, 0 or 1                       */
+#define RLX_BOOL 13   /* a byte: 0 is false, results are 0 or 1  */
 #define RLX_C64 14    /* two f32: real and imaginary part       */
 #define RLX_C128 15   /* two f64                                */
 #define RLX_F8E4M3 16 /* 4 bits of exponent, no infinity        */

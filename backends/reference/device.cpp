@@ -98,7 +98,9 @@ class ReferenceExecutable : public Executable {
 };
 
 bool makes_symbol(const OpInfo& info) {
-  return std::any_of(info.attrs.begin(), info.attrs.end(), [](const AttrDef& def) { return def.name == "symbol"; });
+  return std::any_of(info.attrs.begin(), info.attrs.end(), [](const AttrDef& def) {
+    return def.names == NamedSymbols::kFound && def.kind == AttrKind::kStr;
+  });
 }
 
 class ReferenceDevice : public Device {

@@ -28,7 +28,7 @@ struct Pass {
 };
 constexpr bool kInsideOut = true;
 
-// The whole compiler, in order. One line is one pass; one pass is one file in src/passes. All of them work on symbolic
+// The whole compiler, in order. One line is one pass; each has a file in src/passes. All of them work on symbolic
 // sizes. Two further stages make no graph: `lower` finds when each value is computed and which kernel computes it, and
 // `prologue` cuts out the pieces that depend on params and constants alone.
 static constexpr Pass kPasses[] = {
@@ -108,7 +108,7 @@ static Status check_expected(const CompileOptions& options, const RewriteReport&
   return {};
 }
 
-// Writes "03-fuse.rlx" into the folder: the graph after the passes so far.
+// Writes "08-fuse.rlx" into the folder: the graph after the passes so far.
 static Status dump(const Graph& graph, const CompileOptions& options, size_t number, std::string_view pass) {
   if (options.dump.empty()) return {};
   std::string path = format("{}/{:02}-{}.rlx", options.dump, number, pass);
@@ -205,6 +205,11 @@ static void set_context(PassContext& context, const Device& device, const Device
   };
 }
 
+static Status verified(const Graph& graph, const std::string& when) {
+  Status status = verify(graph);
+  return status.code() == Code::kInternal ? std::move(status).prefixed(when + ": ") : status;
+}
+
 static Result<Graph> run_passes(const Graph& given, const Device& device, const Device* fallback,
                                 const CompileOptions& options, RewriteReport& report, const Host* host) {
   auto is_skipped = [&](std::string_view pass) { return contains(options.skip, pass); };
@@ -223,13 +228,10 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
     widens &= pass.run != widen_halves;  // what a later rule makes is not widened any more
     report.passes.push_back({std::string(pass.name), watch.ms(), graph.nodes().size()});
     if (host) log_pass(*host, report.passes.back());
-    bool is_checked = options.verify_each || &pass == std::end(kPasses) - 1;
-    if (Status status = is_checked ? verify(graph) : Status(); !status.ok())
-      return status.code() == Code::kInternal
-                 ? std::move(status).prefixed("after the pass '" + std::string(pass.name) + "': ")
-                 : status;
+    if (options.verify_each) RLX_TRY(verified(graph, format("after the pass '{}'", pass.name)));
     RLX_TRY(dump(graph, options, ++number, pass.name));
   }
+  if (!options.verify_each) RLX_TRY(verified(graph, "after all passes"));
   RLX_TRY(check_expected(options, report));
   return graph;
 }

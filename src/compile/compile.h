@@ -22,7 +22,7 @@ struct CompiledGraph {
   CompileOptions options;
   std::shared_ptr<const Lowered> lowered;
   std::vector<SlotAlias> aliases;
-  std::vector<Piece> pieces;  // of the prologue, one per resident value
+  std::vector<Piece> pieces;  // of the prologue
   RewriteReport report;       // what the passes did
 
   const Graph& graph() const { return lowered->graph; }

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "ir/graph.h"
+#include "ir/structure.h"
 
 namespace rlx {
 
@@ -59,18 +60,6 @@ bool Attrs::operator==(const Attrs& other) const {
 }
 
 // ---- equality and hash of one value ----
-
-bool same_structure(const Graph& a, const Graph& b) {
-  if (a.nodes().size() != b.nodes().size() || a.outputs().size() != b.outputs().size()) return false;
-  for (size_t i = 0; i < a.nodes().size(); i++) {
-    const Node &x = a.nodes()[i], &y = b.nodes()[i];
-    bool is_leaf = a.info(x).is(kLeaf);  // the types of other nodes follow
-    if (x.op != y.op || x.in != y.in || !(x.attrs == y.attrs) || (is_leaf && x.out != y.out)) return false;
-  }
-  for (size_t i = 0; i < a.outputs().size(); i++)
-    if (a.outputs()[i].name != b.outputs()[i].name || a.outputs()[i].value != b.outputs()[i].value) return false;
-  return true;
-}
 
 static bool equal(const FreeAttrs& a, const FreeAttrs& b) {
   auto same = [](const auto& x, const auto& y) { return x.first == y.first && equal(x.second, y.second); };
@@ -132,13 +121,6 @@ size_t Attrs::hash() const {
   size_t seed = values().size();
   for (const AttrValue& value : values()) seed = hash_mix(seed, hash_of(value));
   shared_->hash.store(seed, std::memory_order_relaxed);
-  return seed;
-}
-
-size_t structure_hash(const Graph& graph) {
-  size_t seed = graph.nodes().size();
-  for (const Node& node : graph.nodes())
-    seed = hash_mix(hash_mix(seed, static_cast<size_t>(node.op)), node.attrs.hash());
   return seed;
 }
 

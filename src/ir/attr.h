@@ -93,6 +93,14 @@ enum class AttrRole : uint8_t {
   kCountOf          // absent: the number of elements of the input
 };
 
+// Whose names the strings of an attribute are (semantics.md S6).
+enum class NamedSymbols : uint8_t {
+  kNone,
+  kFound,   // symbols that the contents of a value decide, in the run
+  kChosen,  // symbols that this node decides, by other sizes
+  kCarried  // symbols of its bodies: the sizes of carries, which every trip sets
+};
+
 struct AttrDef {
   std::string_view name;
   AttrKind kind;
@@ -105,7 +113,11 @@ struct AttrDef {
   uint8_t of = 0;                 // the input that the role is about
   int64_t fill = 0;               // each entry of the default list
   std::string_view with = {};     // the attribute that the role is about
+  NamedSymbols names = NamedSymbols::kNone;
   std::string_view summary = {};  // of an option: what it does
+
+  // Whether it holds names of symbols whose sizes the node decides.
+  bool names_decided() const { return names == NamedSymbols::kFound || names == NamedSymbols::kChosen; }
 };
 
 // Copies share their values until one of them is changed.

@@ -26,7 +26,7 @@ const std::vector<std::string>& carried_symbols(const Attrs& attrs) {
   static const auto& kNone = lasting([] { return std::vector<std::string>(); });
   const std::vector<AttrDef>& defs = attrs.info()->attrs;
   for (size_t i = 0; i < defs.size(); i++)
-    if (defs[i].kind == AttrKind::kStrs && defs[i].name == "carried")
+    if (defs[i].names == NamedSymbols::kCarried)
       if (auto* names = std::get_if<std::vector<std::string>>(&attrs.values()[i])) return *names;
   return kNone;
 }

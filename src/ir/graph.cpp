@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building, reading and rewriting graphs. What a graph knows of sizes is in sizes.cpp, the inference of a node in
-// infer.cpp.
+// Building, reading and rewriting graphs. The inference of a node is in infer.cpp.
 #include "ir/graph.h"
 
 #include <algorithm>
@@ -234,10 +233,6 @@ void visit_symbols(const Node& node, const std::function<void(const std::string&
   }
 }
 
-void visit_symbols(const Guard& guard, const VisitSymbol& visit) {
-  for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, visit);
-}
-
 void visit_symbols(const Graph& graph, const VisitSymbol& visit) {
   for (const Node& node : graph.nodes()) visit_symbols(node, visit);
   for (const Guard& guard : graph.guards()) visit_symbols(guard, visit);
@@ -247,10 +242,11 @@ void visit_decided_sizes(const Node& node, const VisitDecided& visit) {
   if (!node.attrs.info()->names_sizes) return;
   const Attrs& attrs = node.attrs;
   for (const AttrDef& def : attrs.info()->attrs) {
-    if (!names_sizes(def) || !attrs.has(def.name)) continue;
-    if (def.kind == AttrKind::kStr) visit(attrs.str(def.name), true);
+    if (!def.names_decided() || !attrs.has(def.name)) continue;
+    bool in_run = def.names == NamedSymbols::kFound;
+    if (def.kind == AttrKind::kStr) visit(attrs.str(def.name), in_run);
     if (def.kind == AttrKind::kStrs)
-      for (const std::string& symbol : attrs.strs(def.name)) visit(symbol, def.name == "symbols");
+      for (const std::string& symbol : attrs.strs(def.name)) visit(symbol, in_run);
   }
 }
 
@@ -264,7 +260,39 @@ std::vector<DecidedSize> decided_sizes(const Graph& graph) {
   return sizes;
 }
 
+// ---- sizes ----
+
+bool Graph::is_found_in_run(std::string_view name) const {
+  return found_in_run_.contains(name) || (around_ && around_->is_found_in_run(name));
+}
+
+bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {
+  if (a == b) return true;
+  if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
+  auto is_same = [&](const Dim& x, const Dim& y) {
+    return x == y || implies(Guard::kEqual, x, y) || implies(Guard::kEqual, resolved(x), resolved(y));
+  };
+  for (size_t i = 0; i < a.rank(); i++)
+    if (!is_same(a.dims[i], b.dims[i])) return false;
+  return true;
+}
+
 // ---- rewriting ----
+
+void Graph::count(const Node& node, int by) {
+  const OpInfo& info = this->info(node);
+  if (count_of_.size() <= info.id) count_of_.resize(info.id + size_t{1});
+  count_of_[info.id] += by;
+  with_bodies_ += info.has_bodies ? by : 0;
+  naming_sizes_ += info.names_sizes ? by : 0;
+  if (info.names_sizes) count_decided(node, by);
+}
+
+void Graph::count_decided(const Node& node, int by) {
+  visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) {
+    if (in_run && (found_in_run_[symbol] += by) == 0) found_in_run_.erase(symbol);
+  });
+}
 
 Value Graph::append(Node node) {
   count(node, 1);
@@ -282,6 +310,15 @@ Value Graph::append_copy(const Graph& from, uint32_t index, std::span<const Valu
 
 void Graph::set_attr(uint32_t node, std::string_view name, AttrValue value) {
   nodes_[node].attrs = nodes_[node].attrs.with(name, std::move(value));
+}
+
+void Graph::roll_back(const Mark& mark) {
+  SizeScope::roll_back(mark.sizes);
+  while (nodes_.size() > mark.nodes) {
+    forget_leaf(static_cast<uint32_t>(nodes_.size() - 1));
+    count(nodes_.back(), -1);
+    nodes_.pop_back();
+  }
 }
 
 Graph Graph::reordered(std::span<const uint32_t> order) && {
@@ -307,11 +344,7 @@ Graph Graph::reordered(std::span<const uint32_t> order) && {
   if (gone.empty()) return std::move(*this);
   // A symbol that no node decides any more must go: a plan would ask the caller for its size.
   for (const std::string& symbol : decided_symbols(*this)) gone.erase(symbol);
-  if (std::erase_if(symbols_, [&](const auto& entry) { return gone.contains(entry.first); }) > 0) {
-    symbol_index_.clear();
-    for (uint32_t i = 0; i < symbols_.size(); i++) symbol_index_.emplace(symbols_[i].first, i);
-    narrowed_.clear();  // marks of the old order are no longer valid
-  }
+  remove_symbols(gone);
   return std::move(*this);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph: nodes in topological order, each with outputs whose types were inferred. Names are found by hash. A graph
-// grows. Code that adds on trial takes back what it has added (`roll_back`); `reordered` leaves nodes out. Invariant:
+// Graph: nodes in topological order, each with outputs whose types were inferred, in a scope of sizes. Names are found by
+// hash. A graph grows. Code that adds on trial takes back what it has added (`roll_back`); `reordered` leaves nodes out. Invariant:
 // every node was accepted by its row (arity, dtypes, attributes, shapes).
 #pragma once
 
@@ -19,8 +19,8 @@
 #include "base/stable_vector.h"
 #include "base/status.h"
 #include "ir/attr.h"
-#include "ir/equalities.h"
 #include "ir/op.h"
+#include "ir/sizes.h"
 
 namespace rlx {
 
@@ -68,30 +68,16 @@ struct GraphOutput {
   Value value;
 };
 
-// A condition on sizes that could not be proved at build (semantics.md G1); checked as soon as a run knows its sizes.
-struct Guard {
-  enum Relation : uint8_t { kEqual, kLessEqual } relation;
-  Dim a, b;
-  std::string where;        // the node, for the message
-  bool is_derived = false;  // it follows from nodes and other guards, and would follow again at other sizes
-  bool operator==(const Guard& other) const { return relation == other.relation && a == other.a && b == other.b; }
-};
-std::string text_of(const Guard& guard);  // "batch = n" or "n <= 512"
-inline bool holds(Guard::Relation relation, int64_t a, int64_t b) {
-  return relation == Guard::kEqual ? a == b : a <= b;
-}
-
 template <class T>
 using ByName = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
 
-class Graph {
+class Graph : public SizeScope {
  public:
   // `around`: a graph whose symbols and guards hold here too, without a copy. It must outlive this one.
   explicit Graph(std::string name = "", const OpTable* table = &op_table(), const Graph* around = nullptr)
-      : name_(std::move(name)), table_(table), around_(around) {}
+      : SizeScope(around), name_(std::move(name)), table_(table), around_(around) {}
 
-  // From now on a failure does not name the node: this graph defines an op, and the user wrote that op, not these
-  // nodes.
+  // From now on failures do not name nodes of this graph: it is the definition of an op, whose name the user knows.
   void set_definition() { is_definition_ = true; }
   // The ops that the host has registered; of the graph around it, if it has none of its own. May be null. Their
   // environment keeps them, not the graph: some have bodies, which are graphs.
@@ -114,23 +100,7 @@ class Graph {
   const OpInfo& info(Op op) const { return table_->info(op); }
   const OpInfo& info(const Node& node) const { return table_->info(node.op); }
 
-  // Symbols, in the order of their declaration. Declaring again intersects the ranges; an empty range is RLX_E_RANGE.
-  Status declare_symbol(std::string_view name, Interval range);
-  const std::vector<std::pair<std::string, Interval>>& symbols() const { return symbols_; }
-  Interval symbol_range(std::string_view name) const;  // [0, unbounded] for an undeclared symbol
-  bool has_symbol(std::string_view name) const;
-  bool is_found_in_run(std::string_view name) const;  // the contents of a value decide the size (semantics.md S6)
-  Interval range(const Dim& dim) const;               // an open symbol is at most kLargestSymbol
-  Interval declared_range(const Dim& dim) const;      // an open end stays open
-  Dim not_negative(const Dim& dim) const;             // max(0, dim), or the dim where ranges prove it
-  // Dropped where ranges or guards prove it. RLX_E_SHAPE where ranges and the guards so far refute it;
-  // RLX_E_UNSUPPORTED if a dim has more than Dim::kMaxParts parts. On failure the graph is as before.
-  Status add_guard(Guard guard);
-  Status declare_guard(Guard guard);  // the same, but kept as it is even where other guards prove it
-  const std::vector<Guard>& guards() const { return guards_; }
-  bool implies(Guard::Relation relation, const Dim& a, const Dim& b) const;  // by ranges and guards (ir/sizes.cpp)
-  // The dim, simplified by all ranges and guards: min and max of sizes whose order is known become one of the two.
-  Dim resolved(const Dim& dim) const;
+  bool is_found_in_run(std::string_view symbol) const;  // the contents of a value decide the size (semantics.md S6)
   bool is_same_type(const ValueType& a, const ValueType& b) const;  // if all ranges and guards hold
 
   // Appends a node: checks it against its row and infers its outputs. On failure the graph is as before; the status
@@ -175,41 +145,20 @@ class Graph {
   // For a graph without nodes, whose symbols are those of another graph: takes note of the sizes that a node of the
   // other graph decides, so is_found_in_run knows them.
   void note_decided(const Node& node) { count_decided(node, 1); }
-  // A point to which roll_back returns: it removes later nodes, guards and symbols, and restores ranges that were
-  // narrowed.
+  // A point to which roll_back returns: it also removes later nodes.
   struct Mark {
-    size_t nodes, symbols, guards, narrowed;
+    size_t nodes;
+    SizeScope::Mark sizes;
     bool operator==(const Mark&) const = default;
   };
-  Mark mark() const { return {nodes_.size(), symbols_.size(), guards_.size(), narrowed_.size()}; }
+  Mark mark() const { return {nodes_.size(), SizeScope::mark()}; }
   void roll_back(const Mark& mark);
   // The graph of these nodes in this order. It must be topological, and contain all leaves and all nodes that the
   // others read.
   Graph reordered(std::span<const uint32_t> order) &&;
 
  private:
-  const std::pair<std::string, Interval>* find_symbol(std::string_view name) const;
-  std::optional<uint32_t> find_guard(Guard::Relation relation, const Dim& difference) const;  // of this graph
-  bool has_guard(Guard::Relation relation, const Dim& difference) const;
-  bool has_relation(Guard::Relation relation, const Dim& a, const Dim& b) const;
-  bool is_at_most(const Dim& a, const Dim& b, int depth) const;
-  bool proves(Guard::Relation relation, const Dim& a, const Dim& b) const;
-  Dim reduced(const Dim& dim) const;  // each symbol that guards equal to others, or to a number, is in their terms
-  Dim reduced(const Dim& dim, const Dim* (Equalities::*find)(std::string_view) const) const;  // by these solutions only
   std::string operands_text(const OpInfo& info, std::span<const Value> in) const;
-  Interval range_of_reduced(const Dim& dim) const;
-  bool narrows_ranges() const;                     // whether guards do
-  Interval range_by_guards(const Dim& dim) const;  // with what guards say of single symbols
-  Guard resolved(const Guard& guard) const;
-  Result<Guard> checked(Guard guard) const;
-  Status record(const Guard& guard, Guard normal);
-  Status record_alone(Guard guard);
-  bool is_refuted(const Guard& guard) const;
-  bool is_equation(const Guard& guard) const;
-  const std::string* solve(const Guard& guard);
-  bool is_settled(const Guard& guard) const;
-  Status learn(uint32_t index);
-  void learn_range(const Guard& guard);
   void note_leaf(uint32_t node);
   void forget_leaf(uint32_t node);  // nothing if it is none
   void count(const Node& node, int by);
@@ -226,17 +175,9 @@ class Graph {
   ByName<uint32_t> leaf_index_;
   std::vector<GraphOutput> outputs_;
   ByName<uint32_t> output_index_;
-  std::vector<std::pair<std::string, Interval>> symbols_;
-  ByName<uint32_t> symbol_index_;
   std::vector<int> count_of_;                            // by op
   int with_bodies_ = 0, naming_sizes_ = 0;               // nodes
   ByName<int> found_in_run_;                             // how many nodes decide the size of a symbol in the run
-  std::vector<std::pair<uint32_t, Interval>> narrowed_;  // symbol, and its earlier range: for roll_back
-  std::vector<Guard> guards_;
-  std::unordered_multimap<size_t, uint32_t> guard_index_;  // by the hash of the difference b - a
-  std::unordered_multimap<size_t, uint32_t> undecided_;    // by the hash of what would decide a min or max of a guard
-  Equalities equalities_;                                  // that guards say
-  SymbolRanges by_guards_;                                 // what guards of one symbol say of it
 };
 
 // Something for each value of a graph: [node][output].
@@ -267,10 +208,6 @@ bool is_pure(const OpInfo& info, const Attrs& attrs);
 // By node: whether an output, an effect or a guard needs it, or it is a leaf of the interface.
 std::vector<bool> needed_nodes(const Graph& graph);
 Graph drop_dead(Graph graph);  // removes nodes that are not needed
-
-// The same nodes, names of leaves and outputs; what other nodes are called does not count.
-bool same_structure(const Graph& a, const Graph& b);
-size_t structure_hash(const Graph& graph);
 
 // The arguments of an inference function. `out` arrives with the dtypes that the signature gives.
 struct InferArgs {

@@ -65,11 +65,6 @@ Result<Signature> parse_signature(std::string_view text) {
   return signature;
 }
 
-bool names_sizes(const AttrDef& def) {
-  if (def.kind == AttrKind::kStr) return def.name == "symbol";
-  return def.kind == AttrKind::kStrs && (def.name == "symbols" || def.name == "chosen");
-}
-
 OpTable::OpTable(std::vector<OpInfo> rows) : rows_(std::move(rows)) {
   for (size_t i = 0; i < rows_.size(); i++) {
     OpInfo& row = rows_[i];
@@ -77,7 +72,7 @@ OpTable::OpTable(std::vector<OpInfo> rows) : rows_(std::move(rows)) {
     assert(signature.ok() && "malformed signature");
     row.signature = *signature;
     for (const AttrDef& def : row.attrs) {
-      row.names_sizes |= names_sizes(def);
+      row.names_sizes |= def.names_decided();
       row.has_bodies |= def.kind == AttrKind::kGraph;
       row.has_free_attrs |= def.kind == AttrKind::kFree;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the IR knows about an op: a row of a table. The IR, the builder, the verifier, the printer and the parser read
-// only rows. They name no op but the leaves. The rows are in ops/ops.def, their functions in src/ops.
+// only rows. They name no op but the leaves, and `custom`, as which
+// messages name the calls of the host. The rows are in ops/ops.def, their functions in src/ops.
 #pragma once
 
 #include <optional>
@@ -44,6 +45,14 @@ enum Trait : uint32_t {
   kFormula = 4096,   // a composite that is recognised by its own decomposition (rules/derived.cpp)
   kStandIn = 8192,   // an internal op that becomes its first input again at the end of a stage of fuse
   kOnHost = 16384,   // runs on the CPU, beside whatever device runs the rest
+  kMoves = 32768,    // beside views: every element of a result is one of an operand, or 0
+  // What an error of one rounding in an operand does to a result (rules/flow.h). Of other ops it is lost in the error
+  // that `tol` allows; or it may change the result by a step, if `tol` allows no error.
+  kPassesErrors = 65536,  // it is about as large in the result
+  kJumps = 131072,        // it may change the result by a step, though `tol` allows errors
+  // More than a rounding shows where an operand beside the first is rounded to a half: a mask that becomes infinite, a
+  // step by which numbers are quantised.
+  kShowsRounding = 262144,
 };
 
 // How close a kernel must be to the meaning (semantics.md C1-C10).
@@ -53,6 +62,8 @@ struct InferArgs;
 struct FactArgs;
 struct Strided;
 struct ViewArgs;
+struct Operand;
+struct Node;
 struct EvalArgs;
 class Expr;
 class Inputs;
@@ -60,6 +71,7 @@ using InferFn = Status (*)(InferArgs&);
 using EvalFn = Status (*)(EvalArgs&);
 using FactFn = void (*)(FactArgs&);
 using ViewFn = std::optional<Strided> (*)(const ViewArgs&);  // ir/view.h
+using StepsFn = double (*)(const Node& node, std::span<const Operand> in);
 using DecomposeFn = std::vector<Expr> (*)(const Inputs& in, const Attrs& attrs);
 
 // The letter of ports that take any dense dtype, independently of each other.
@@ -91,23 +103,21 @@ struct OpInfo {
   Tol tol = Tol::kE0;
   ViewFn view = nullptr;   // for a primitive that is kView: where its result lies in the bytes of its input
   FactFn facts = nullptr;  // the facts of output 0, given those of the inputs; null: none
+  StepsFn steps = nullptr;  // of `eval`, for an element of the largest output (ops/work.h); null: one
   InferFn infer = nullptr;
   EvalFn eval = nullptr;            // set for primitives other than leaves and control flow
   DecomposeFn decompose = nullptr;  // set for a composite
   Signature signature = {};         // parsed from `sig` by the table
-  bool names_sizes = false;         // has an attribute as names_sizes() says: set by the table
+  bool names_sizes = false;         // has an attribute that names_decided(): set by the table
   bool has_bodies = false;          // has an attribute that is a graph: set by the table
   bool has_free_attrs = false;      // takes attributes that it does not name: set by the table
 
   Op op() const { return static_cast<Op>(id); }
   bool is(Trait trait) const { return (traits & trait) != 0; }
+  bool moves() const { return is(kView) || is(kMoves); }
   bool primitive() const { return decompose == nullptr; }
   bool is_for_users() const { return !is(kInternal) && !is(kLeaf); }  // a builder can make one
 };
-
-// Whether the attribute holds names of symbols whose sizes the node decides (semantics.md S6). Those in "chosen" follow
-// from other sizes, all others from the contents of a value.
-bool names_sizes(const AttrDef& def);
 
 // "x:F, gamma?:F, xs...:A -> y:F, inv_std". A letter group is a union of the sets of dtype.h, or the name of one dtype;
 // a prime (F') makes it independent of the plain letter.

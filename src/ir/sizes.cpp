@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a graph knows of sizes: symbols with their ranges, the guards, and how to roll both back.
-//
 // A proof of a = b or a <= b has five levels. Each one asks those before it, and costs more:
 // 1. has_guard: a guard says so of the difference b - a.
 // 2. has_relation: the same dim, level 1, or the range of the difference, where guards may narrow that of a symbol.
@@ -8,53 +6,34 @@
 // 4. proves: level 3 for a <= b; for a = b level 2, also as a <= b and b <= a.
 // 5. implies: level 4 of the dims as given; then as `resolved` (min and max that are decided become one operand); then
 //    as `reduced` too (symbols in terms of others, as equations say).
+#include "ir/sizes.h"
+
 #include <algorithm>
 #include <array>
 
-#include "ir/graph.h"
-#include "ir/symbols.h"
 
 namespace rlx {
 
 // ---- symbols ----
 
-const std::pair<std::string, Interval>* Graph::find_symbol(std::string_view name) const {
-  for (const Graph* graph = this; graph; graph = graph->around_) {
-    auto found = graph->symbol_index_.find(name);
-    if (found != graph->symbol_index_.end()) return &graph->symbols_[found->second];
+const std::pair<std::string, Interval>* SizeScope::find_symbol(std::string_view name) const {
+  for (const SizeScope* scope = this; scope; scope = scope->around_) {
+    auto found = scope->symbol_index_.find(name);
+    if (found != scope->symbol_index_.end()) return &scope->symbols_[found->second];
   }
   return nullptr;
 }
 
-bool Graph::has_symbol(std::string_view name) const {
+bool SizeScope::has_symbol(std::string_view name) const {
   return find_symbol(name) != nullptr;
 }
 
-bool Graph::is_found_in_run(std::string_view name) const {
-  return found_in_run_.contains(name) || (around_ && around_->is_found_in_run(name));
-}
-
-void Graph::count(const Node& node, int by) {
-  const OpInfo& info = this->info(node);
-  if (count_of_.size() <= info.id) count_of_.resize(info.id + size_t{1});
-  count_of_[info.id] += by;
-  with_bodies_ += info.has_bodies ? by : 0;
-  naming_sizes_ += info.names_sizes ? by : 0;
-  if (info.names_sizes) count_decided(node, by);
-}
-
-void Graph::count_decided(const Node& node, int by) {
-  visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) {
-    if (in_run && (found_in_run_[symbol] += by) == 0) found_in_run_.erase(symbol);
-  });
-}
-
-Interval Graph::symbol_range(std::string_view name) const {
+Interval SizeScope::symbol_range(std::string_view name) const {
   const auto* found = find_symbol(name);
   return found ? found->second : Interval();
 }
 
-Interval Graph::declared_range(const Dim& dim) const {
+Interval SizeScope::declared_range(const Dim& dim) const {
   return range_of(dim, [this](std::string_view name) { return symbol_range(name); });
 }
 
@@ -63,15 +42,15 @@ static Interval bounded(Interval range) {
   return range;
 }
 
-Interval Graph::range(const Dim& dim) const {
+Interval SizeScope::range(const Dim& dim) const {
   return range_of(dim, [this](std::string_view name) { return bounded(symbol_range(name)); });
 }
 
-Dim Graph::not_negative(const Dim& dim) const {
+Dim SizeScope::not_negative(const Dim& dim) const {
   return range(dim).lo >= 0 ? dim : max(Dim(0), dim);
 }
 
-Status Graph::declare_symbol(std::string_view name, Interval range) {
+Status SizeScope::declare_symbol(std::string_view name, Interval range) {
   const auto* known = find_symbol(name);
   Interval before = known ? known->second : Interval();
   Interval both{std::max(before.lo, range.lo), std::min(before.hi, range.hi)};
@@ -111,7 +90,7 @@ static size_t guard_hash(Guard::Relation relation, const Dim& difference) {
   return relation == Guard::kLessEqual ? difference.hash() : hash_of_either_sign(difference);
 }
 
-std::optional<uint32_t> Graph::find_guard(Guard::Relation relation, const Dim& difference) const {
+std::optional<uint32_t> SizeScope::find_guard(Guard::Relation relation, const Dim& difference) const {
   if (guards_.empty()) return std::nullopt;
   auto [first, last] = guard_index_.equal_range(guard_hash(relation, difference));
   for (auto at = first; at != last; ++at) {
@@ -123,7 +102,7 @@ std::optional<uint32_t> Graph::find_guard(Guard::Relation relation, const Dim& d
   return std::nullopt;
 }
 
-bool Graph::has_guard(Guard::Relation relation, const Dim& difference) const {
+bool SizeScope::has_guard(Guard::Relation relation, const Dim& difference) const {
   return find_guard(relation, difference) || (around_ && around_->has_guard(relation, difference));
 }
 
@@ -148,7 +127,7 @@ static const Term* extreme_in(const Dim& dim) {
   return found;
 }
 
-bool Graph::is_at_most(const Dim& a, const Dim& b, int depth) const {
+bool SizeScope::is_at_most(const Dim& a, const Dim& b, int depth) const {
   if (has_relation(Guard::kLessEqual, a, b)) return true;
   Dim difference = b - a;
   const Term* extreme = depth > 0 ? extreme_in(difference) : nullptr;
@@ -160,7 +139,7 @@ bool Graph::is_at_most(const Dim& a, const Dim& b, int depth) const {
 }
 
 // Looks at the dims as given, without resolving them.
-bool Graph::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) const {
+bool SizeScope::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) const {
   if (a == b) return true;
   Dim difference = b - a;
   if (has_guard(Guard::kEqual, difference)) return true;
@@ -169,15 +148,15 @@ bool Graph::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) c
          (narrows_ranges() && range_by_guards(difference).lo >= 0);
 }
 
-bool Graph::narrows_ranges() const {
+bool SizeScope::narrows_ranges() const {
   return !by_guards_.empty() || (around_ && around_->narrows_ranges());
 }
 
-Interval Graph::range_by_guards(const Dim& dim) const {
+Interval SizeScope::range_by_guards(const Dim& dim) const {
   return range_of(dim, [this](std::string_view name) {
     Interval range = bounded(symbol_range(name));
-    for (const Graph* graph = this; graph; graph = graph->around_) {
-      Interval both = graph->by_guards_.narrowed(name, range);
+    for (const SizeScope* scope = this; scope; scope = scope->around_) {
+      Interval both = scope->by_guards_.narrowed(name, range);
       if (both.lo <= both.hi) range = both;  // else no size satisfies all guards
     }
     return range;
@@ -185,7 +164,7 @@ Interval Graph::range_by_guards(const Dim& dim) const {
 }
 
 // From k * s + c >= 0, where s is the only symbol, the least or the largest s.
-void Graph::learn_range(const Guard& guard) {
+void SizeScope::learn_range(const Guard& guard) {
   Dim difference = guard.b - guard.a;
   if (guard.relation != Guard::kLessEqual || difference.is_literal()) return;
   const Term& term = difference.polynomial()->terms[0];
@@ -209,13 +188,13 @@ static void visit_extremes(const Dim& dim, const std::function<void(const Dim& o
 
 constexpr int kExtremes = 4;  // how many min and max, one in the other, a proof takes apart
 
-bool Graph::proves(Guard::Relation relation, const Dim& a, const Dim& b) const {
+bool SizeScope::proves(Guard::Relation relation, const Dim& a, const Dim& b) const {
   if (has_relation(relation, a, b)) return true;
   if (relation == Guard::kLessEqual) return is_at_most(a, b, kExtremes);
   return has_relation(Guard::kLessEqual, a, b) && has_relation(Guard::kLessEqual, b, a);
 }
 
-bool Graph::implies(Guard::Relation relation, const Dim& a, const Dim& b) const {
+bool SizeScope::implies(Guard::Relation relation, const Dim& a, const Dim& b) const {
   if (proves(relation, a, b)) return true;
   // Either may have fewer terms. Dims as given count too, because guards are recorded about them.
   if (Dim x = resolved(a), y = resolved(b); proves(relation, x, y)) return true;
@@ -224,7 +203,7 @@ bool Graph::implies(Guard::Relation relation, const Dim& a, const Dim& b) const 
 }
 
 // Ranges decide before guards. So what ranges prove alone has the same form whatever guards there are.
-Dim Graph::resolved(const Dim& dim) const {
+Dim SizeScope::resolved(const Dim& dim) const {
   if (dim.is_literal()) return dim;
   return rewritten(dim, [this](Atom::Kind kind, const Dim& a, const Dim& b) -> std::optional<Dim> {
     if (kind != Atom::kMax && kind != Atom::kMin) return std::nullopt;
@@ -238,19 +217,19 @@ Dim Graph::resolved(const Dim& dim) const {
   });
 }
 
-Dim Graph::reduced(const Dim& dim) const {
+Dim SizeScope::reduced(const Dim& dim) const {
   return reduced(dim, &Equalities::find);
 }
 
-Dim Graph::reduced(const Dim& dim, const Dim* (Equalities::*find)(std::string_view) const) const {
+Dim SizeScope::reduced(const Dim& dim, const Dim* (Equalities::*find)(std::string_view) const) const {
   constexpr int64_t kMaxRounds = 64, kMaxParts = 256;
   auto solution = [&](std::string_view symbol) -> std::optional<Dim> {
-    for (const Graph* graph = this; graph; graph = graph->around_)
-      if (const Dim* found = (graph->equalities_.*find)(symbol)) return *found;
+    for (const SizeScope* scope = this; scope; scope = scope->around_)
+      if (const Dim* found = (scope->equalities_.*find)(symbol)) return *found;
     return std::nullopt;
   };
   bool is_known = false;
-  for (const Graph* graph = this; graph; graph = graph->around_) is_known |= !graph->equalities_.empty();
+  for (const SizeScope* scope = this; scope; scope = scope->around_) is_known |= !scope->equalities_.empty();
   if (!is_known || dim.is_literal()) return dim;
   Dim now = dim;
   for (int64_t round = 0; round < kMaxRounds; round++) {
@@ -261,15 +240,8 @@ Dim Graph::reduced(const Dim& dim, const Dim* (Equalities::*find)(std::string_vi
   return now;
 }
 
-bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {
-  if (a == b) return true;
-  if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
-  auto is_same = [&](const Dim& x, const Dim& y) {
-    return x == y || implies(Guard::kEqual, x, y) || implies(Guard::kEqual, resolved(x), resolved(y));
-  };
-  for (size_t i = 0; i < a.rank(); i++)
-    if (!is_same(a.dims[i], b.dims[i])) return false;
-  return true;
+void visit_symbols(const Guard& guard, const VisitSymbol& visit) {
+  for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, visit);
 }
 
 std::string text_of(const Guard& guard) {
@@ -282,7 +254,7 @@ static Status refused(const Guard& guard, const std::string& why) {
 }
 
 // Whether no sizes satisfy it, as far as ranges and the equations of single symbols tell.
-bool Graph::is_refuted(const Guard& guard) const {
+bool SizeScope::is_refuted(const Guard& guard) const {
   auto is_never = [&](const Dim& difference) {
     Interval values = range_of_reduced(difference);
     return values.hi < 0 || (guard.relation == Guard::kEqual && (values.lo > 0 || is_never_zero(difference)));
@@ -292,23 +264,23 @@ bool Graph::is_refuted(const Guard& guard) const {
 }
 
 // The range of a dim whose symbols are not solved. A symbol is also within the ranges of those that equal it.
-Interval Graph::range_of_reduced(const Dim& dim) const {
+Interval SizeScope::range_of_reduced(const Dim& dim) const {
   return range_of(dim, [this](std::string_view name) {
     Interval range = symbol_range(name);
-    for (const Graph* graph = this; graph; graph = graph->around_) range = graph->equalities_.narrowed(name, range);
+    for (const SizeScope* scope = this; scope; scope = scope->around_) range = scope->equalities_.narrowed(name, range);
     return bounded(range);
   });
 }
 
 // Whether it says that a = b; so do a <= b and b <= a together.
-bool Graph::is_equation(const Guard& guard) const {
+bool SizeScope::is_equation(const Guard& guard) const {
   if (guard.relation == Guard::kEqual) return true;
   Dim difference = guard.b - guard.a;
   return range(difference).hi == 0 || has_guard(Guard::kLessEqual, guard.a - guard.b);
 }
 
 // Solves a guard that is an equation for a symbol; null where it says nothing new of one.
-const std::string* Graph::solve(const Guard& guard) {
+const std::string* SizeScope::solve(const Guard& guard) {
   if (!is_equation(guard)) return nullptr;
   Dim zero = guard.b - guard.a;
   Dim rest = reduced(zero);
@@ -319,13 +291,13 @@ const std::string* Graph::solve(const Guard& guard) {
 
 // Whether nothing that is learned later can refute it before it refutes the range of a symbol: it relates two symbols
 // that are equal by linear solutions, which stay.
-bool Graph::is_settled(const Guard& guard) const {
+bool SizeScope::is_settled(const Guard& guard) const {
   return guard.a.symbol_name() && guard.b.symbol_name() && reduced(guard.b - guard.a, &Equalities::find_linear).is(0);
 }
 
 // Draws conclusions from a new guard and the earlier ones. An earlier equation may become solvable. If no size can
 // satisfy an earlier guard any more, the new one is in error.
-Status Graph::learn(uint32_t index) {
+Status SizeScope::learn(uint32_t index) {
   Status status;
   visit_symbols(guards_[index], [&](const std::string& name) {
     Interval left = by_guards_.narrowed(name, symbol_range(name));
@@ -376,19 +348,19 @@ static Guard in_normal_form(Guard guard) {
 }
 
 // The guard in terms of what is known by now.
-Guard Graph::resolved(const Guard& guard) const {
+Guard SizeScope::resolved(const Guard& guard) const {
   return in_normal_form({guard.relation, resolved(guard.a), resolved(guard.b), guard.where, guard.is_derived});
 }
 
 // In its normal form; or why no sizes satisfy it.
-Result<Guard> Graph::checked(Guard guard) const {
+Result<Guard> SizeScope::checked(Guard guard) const {
   guard = in_normal_form(std::move(guard));
   Guard normal = resolved(guard);
   if (is_refuted(normal)) return refused(guard, "");
   return normal;
 }
 
-Status Graph::add_guard(Guard guard) {
+Status SizeScope::add_guard(Guard guard) {
   Guard normal = RLX_TRY(checked(guard));
   if (!implies(normal.relation, normal.a, normal.b)) return record(guard, std::move(normal));
   // Read from text, the guard of a node is known before the node.
@@ -398,13 +370,13 @@ Status Graph::add_guard(Guard guard) {
   return {};
 }
 
-Status Graph::declare_guard(Guard guard) {
+Status SizeScope::declare_guard(Guard guard) {
   return record(guard, RLX_TRY(checked(guard)));
 }
 
 // The guard, and what follows from it: its normal form, which rests on the guards that are known by now; and where it
 // decides a min or max of an earlier guard, that guard without it.
-Status Graph::record(const Guard& guard, Guard normal) {
+Status SizeScope::record(const Guard& guard, Guard normal) {
   Mark before = mark();
   Status status = guard.is_derived ? Status() : record_alone(in_normal_form(guard));
   normal.is_derived = true;
@@ -426,7 +398,7 @@ Status Graph::record(const Guard& guard, Guard normal) {
 }
 
 // Records the guard, unless it says nothing new.
-Status Graph::record_alone(Guard guard) {
+Status SizeScope::record_alone(Guard guard) {
   Dim difference = guard.b - guard.a;
   RLX_TRY(check_parts(std::array{guard.a, guard.b}));
   if (difference.is(0)) return {};
@@ -443,7 +415,7 @@ Status Graph::record_alone(Guard guard) {
 
 // ---- roll-back ----
 
-void Graph::roll_back(const Mark& mark) {
+void SizeScope::roll_back(const Mark& mark) {
   while (narrowed_.size() > mark.narrowed) {
     symbols_[narrowed_.back().first].second = narrowed_.back().second;
     narrowed_.pop_back();
@@ -466,11 +438,13 @@ void Graph::roll_back(const Mark& mark) {
     visit_extremes(difference, [&](const Dim& order) { forget(undecided_, hash_of_either_sign(order)); });
     guards_.pop_back();
   }
-  while (nodes_.size() > mark.nodes) {
-    forget_leaf(static_cast<uint32_t>(nodes_.size() - 1));
-    count(nodes_.back(), -1);
-    nodes_.pop_back();
-  }
+}
+
+void SizeScope::remove_symbols(const std::set<std::string>& names) {
+  if (std::erase_if(symbols_, [&](const auto& entry) { return names.contains(entry.first); }) == 0) return;
+  symbol_index_.clear();
+  for (uint32_t i = 0; i < symbols_.size(); i++) symbol_index_.emplace(symbols_[i].first, i);
+  narrowed_.clear();
 }
 
 }  // namespace rlx

@@ -41,10 +41,6 @@ static std::vector<std::string> coming_into(const Graph& body, const SymbolDims&
   return coming;
 }
 
-static bool names_carried(const AttrDef& def) {
-  return def.kind == AttrKind::kStrs && def.name == "carried";
-}
-
 // A symbol that has no meaning outside the bodies of a node gets a new name if the new dims have a symbol of its name,
 // even one that does not enter these bodies: an option such as `dims.n` would set both.
 static SymbolDims new_names(const Attrs& attrs, const SymbolDims& dims) {
@@ -119,8 +115,8 @@ static Result<Attrs> with_dims(const Attrs& attrs, const SymbolDims& dims, Graph
     const AttrDef& def = attrs.info()->attrs[i];
     if (auto* dim = std::get_if<Dim>(&value)) made.set(i, with_dims(*dim, dims));
     if (auto* list = std::get_if<std::vector<Dim>>(&value)) made.set(i, RLX_TRY(with_dims(def, *list, dims)));
-    if (names_sizes(def)) made.set(i, std::monostate());
-    if (names_carried(def)) made.set(i, with_names(value, renamed));
+    if (def.names_decided()) made.set(i, std::monostate());
+    if (def.names == NamedSymbols::kCarried) made.set(i, with_names(value, renamed));
     if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body)
       made.set(i, std::make_shared<const Graph>(RLX_TRY(body_with_dims(attrs, **body, dims, renamed, scope))));
   }
@@ -221,7 +217,7 @@ class Copying {
     for (const std::string& symbol : decided)
       if (!symbols.contains(symbol)) open.emplace(symbol, Dim::symbol(new_name(symbol)));
     for (size_t i = 0; i < made.values().size(); i++)
-      if (names_sizes(made.info()->attrs[i])) made.set(i, with_names(AttrValue(made.values()[i]), open));
+      if (made.info()->attrs[i].names_decided()) made.set(i, with_names(AttrValue(made.values()[i]), open));
     return made;
   }
 

@@ -125,6 +125,24 @@ inline AttrDef opt_dtype(std::string_view name, std::string_view set = {}) {
   return optional(name, AttrKind::kDtype, {}, set);
 }
 
+// Names of symbols.
+inline AttrDef naming(NamedSymbols names, AttrDef def) {
+  def.names = names;
+  return def;
+}
+inline AttrDef opt_found_symbol(std::string_view name) {
+  return naming(NamedSymbols::kFound, opt_str(name));
+}
+inline AttrDef opt_found_symbols(std::string_view name) {
+  return naming(NamedSymbols::kFound, opt_strs(name));
+}
+inline AttrDef opt_chosen_symbols(std::string_view name) {
+  return naming(NamedSymbols::kChosen, opt_strs(name));
+}
+inline AttrDef opt_carried_symbols(std::string_view name) {
+  return naming(NamedSymbols::kCarried, opt_strs(name));
+}
+
 // The same definition with a legal range, ends included.
 inline AttrDef within(AttrDef def, double lo, double hi = kInf) {
   def.lo = lo, def.hi = hi;

@@ -57,7 +57,7 @@ class Builder {
   explicit Builder(Graph& graph) : graph_(&graph) {}
 
   // Adds a node to the graph and returns its outputs. The default is Graph::add; the rewriter passes a function that
-  // hash-conses and normalises.
+  // returns an equal node where there is one.
   using AddFn = Result<std::vector<Value>> (*)(void* user, const OpInfo& info, std::span<const Value> in, Attrs attrs,
                                                std::string name);
   void set_add(AddFn add, void* user) { add_ = add, user_ = user; }

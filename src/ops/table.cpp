@@ -8,6 +8,7 @@
 #include "ops/expr.h"
 #include "ops/facts.h"
 #include "ops/views.h"
+#include "ops/work.h"
 
 namespace rlx {
 

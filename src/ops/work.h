@@ -10,6 +10,15 @@
 
 namespace rlx {
 
+// The column `steps` of the op table: what a primitive does for an element of its largest output, as its `eval` is
+// written. Reading and making each element is one step more.
+double steps_of_last_axis(const Node& node, std::span<const Operand> in);
+double steps_of_filter(const Node& node, std::span<const Operand> in);
+double steps_of_window(const Node& node, std::span<const Operand> in);
+double steps_of_sort(const Node& node, std::span<const Operand> in);
+double steps_of_fft(const Node& node, std::span<const Operand> in);
+double steps_of_rounds(const Node& node, std::span<const Operand> in);  // each costs as much as a factorisation
+
 // The steps of a primitive on these operands.
 double work_of(const Node& node, std::span<const Operand> in, std::span<const Operand> out);
 

@@ -43,8 +43,7 @@ static bool takes_linear_time(const OpInfo& info) {
 static bool worth_folding(const Graph& graph, const Node& node, Grade math) {
   const OpInfo& info = graph.info(node);
   if (info.is(kLeaf) || !info.is(kPure) || info.is(kVaries) || node.in.empty()) return false;
-  for (const AttrDef& def : info.attrs)
-    if (def.kind == AttrKind::kGraph) return false;
+  if (info.has_bodies) return false;
   int64_t given = 0, made = 0;
   for (Value in : node.in) {
     if (!present(in)) continue;

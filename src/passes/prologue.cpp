@@ -7,6 +7,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "ir/structure.h"
 #include "passes/graph_copy.h"
 
 namespace rlx {

@@ -49,8 +49,8 @@ BodySizes sizes_of(const Attrs& attrs, const Graph& body, const Plan& around, co
   return sizes;
 }
 
-std::vector<CarriedSize> carried_sizes(const Plan& body, const std::vector<uint32_t>& symbols) {
-  std::vector<CarriedSize> carried;
+std::vector<AxisSize> carried_sizes(const Plan& body, const std::vector<uint32_t>& symbols) {
+  std::vector<AxisSize> carried;
   const Graph& graph = body.graph();
   for (uint32_t i = 0; i < graph.inputs().size(); i++) {
     const std::vector<Dim>& dims = graph.node(graph.inputs()[i]).out[0].dims;
@@ -74,25 +74,27 @@ Result<PlanBody> plan_body(const Attrs& attrs, const LoweredBody& body, const Pl
   return planned;
 }
 
-Result<std::vector<int64_t>> output_bytes(const Node& node, const SizeTable& sizes, const std::string& name) {
-  std::vector<int64_t> bytes;
-  for (const ValueType& type : node.out)
-    bytes.push_back(sizes.is_open(type.dims) ? Control::kOpen : RLX_TRY(sizes.upper_bytes(type, name)));
+Result<std::vector<std::optional<int64_t>>> output_bytes(const Node& node, const SizeTable& sizes,
+                                                         const std::string& name) {
+  std::vector<std::optional<int64_t>> bytes(node.out.size());
+  for (size_t i = 0; i < bytes.size(); i++)
+    if (!sizes.is_open(node.out[i].dims)) bytes[i] = RLX_TRY(sizes.upper_bytes(node.out[i], name));
   return bytes;
 }
 
 // A carry needs a spare place unless each trip may write the next value over the last one, or leaves it as it is. The
 // spare of a carry without an upper size lies in a room of the loop, not here.
-void add_spares(Control& control, size_t carries, int64_t alignment, int64_t& bytes) {
+void add_carries(Control& control, size_t carries, int64_t alignment, int64_t& bytes) {
   SlotUses uses(*control.bodies.back().plan);
+  auto way_of = [&](size_t carry) {
+    if (!uses.is_written(carry)) return Carry::Way::kPasses;
+    bool may_stay = control.out_bytes[carry] && uses.may_share(carry, carry);
+    return may_stay ? Carry::Way::kStays : Carry::Way::kAlternates;
+  };
   for (size_t i = 0; i < carries; i++) {
-    if (!uses.is_written(i)) {
-      control.spares.push_back(Control::kPasses);
-      continue;
-    }
-    bool is_open = control.out_bytes[i] == Control::kOpen, stays = !is_open && uses.may_share(i, i);
-    control.spares.push_back(stays ? Control::kStays : bytes);
-    if (!stays && !is_open) bytes += round_up(control.out_bytes[i], alignment);
+    control.carries.push_back({way_of(i), bytes});
+    if (control.carries[i].way == Carry::Way::kAlternates)
+      bytes += round_up(control.out_bytes[i].value_or(0), alignment);
   }
 }
 
@@ -124,7 +126,7 @@ Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const 
   control.flag_offset = bytes;
   bytes += lowered.alignment;
   control.out_bytes = RLX_TRY(output_bytes(node, sizes, lowered.graph.describe(step.node)));
-  add_spares(control, carries, lowered.alignment, bytes);
+  add_carries(control, carries, lowered.alignment, bytes);
   visit_decided_axes(node, [&](uint32_t output, uint32_t axis, const std::string& symbol, bool in_run) {
     if (in_run) control.decides.push_back({output, axis, plan.symbol(symbol)});
   });

@@ -23,9 +23,8 @@ static bool is_dense(const Plan& plan, const Access& access) {
 // The step of a loop writes over the first value of a carry if its trips do, or if the value stays what it is.
 static bool allows(const Plan& plan, const Step& step, size_t output, size_t input) {
   if (step.control == Step::kNoControl) return step.kernel && step.kernel->writes_over(output, input);
-  const std::vector<int64_t>& spares = plan.controls[step.control].spares;
-  return output == input && output < spares.size() &&
-         (spares[output] == Control::kStays || spares[output] == Control::kPasses);
+  const std::vector<Carry>& carries = plan.controls[step.control].carries;
+  return output == input && output < carries.size() && carries[output].way != Carry::Way::kAlternates;
 }
 
 bool writes_over(const Plan& plan, const Step& step, size_t output, size_t input) {

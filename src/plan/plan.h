@@ -154,8 +154,18 @@ struct ChosenSize {
 };
 
 // A symbol that gets its size from an axis of an input or output of a control step.
-struct CarriedSize {
+struct AxisSize {
   uint32_t slot, axis, symbol;
+};
+
+// Where the trips of a loop write a carry.
+struct Carry {
+  enum class Way : uint8_t {
+    kAlternates,  // to the result and to a spare place in turn
+    kStays,       // to the result, over the value of the trip before
+    kPasses       // nowhere: the first value is the last one
+  } way;
+  int64_t spare = 0;  // of kAlternates, within the scratch; not used if the carry lies in a room
 };
 
 // The plan of a body, beside the plan around it.
@@ -164,21 +174,18 @@ struct PlanBody {
   int64_t sized_offset = 0;          // its sized values, within the sized region of the plan around it
   std::vector<uint32_t> residents;   // by resident of the body: its index in the list of the plan around it
   std::vector<uint32_t> symbols;     // by symbol of the body: the symbol of the plan around it; kNoSymbol: its own
-  std::vector<CarriedSize> carried;  // its own symbols that its inputs set at every trip
+  std::vector<AxisSize> carried;    // its own symbols that its inputs set at every trip
 };
 
 // What a step of control flow has besides its operands. Offsets are relative to its scratch, which begins with the
 // arena that its bodies share.
 struct Control {
-  static constexpr int64_t kStays = -1, kPasses = -2, kOpen = -1;
   static constexpr SizeId kByData = UINT32_MAX;
   uint32_t step = 0;
   std::vector<PlanBody> bodies;  // in the order of body_attrs
-  // By carry: the place for every other trip; kStays: all trips write to the result; kPasses: no trip writes it, the
-  // first value is the last one. Else not used where out_bytes is kOpen.
-  std::vector<int64_t> spares;
-  std::vector<int64_t> out_bytes;    // by output, at the upper sizes; kOpen: it lies in a room
-  std::vector<CarriedSize> decides;  // symbols of the plan that its outputs may set
+  std::vector<Carry> carries;
+  std::vector<std::optional<int64_t>> out_bytes;  // by output, at the upper sizes; none: it lies in a room
+  std::vector<AxisSize> decides;                  // symbols of the plan that its outputs may set
   int64_t flag_offset = 0;           // where the value of the condition lies
   SizeId length = 0;                 // the trips of a scan without xs
   SizeId when = kByData;             // for an `if` that sizes decide: 0 if `else` runs

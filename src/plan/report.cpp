@@ -141,9 +141,9 @@ class Parts {
       return;
     }
     const Control& control = plan.controls[step.control];
-    for (size_t i = 0; i < control.spares.size(); i++)
-      if (control.spares[i] >= 0 && control.out_bytes[i] != Control::kOpen)
-        add_part(format("carry {} of {}", i, node), control.spares[i], control.out_bytes[i]);
+    for (size_t i = 0; i < control.carries.size(); i++)
+      if (control.carries[i].way == Carry::Way::kAlternates && control.out_bytes[i])
+        add_part(format("carry {} of {}", i, node), control.carries[i].spare, *control.out_bytes[i]);
     std::span<const std::string_view> attrs = body_attrs(plan.graph().node(step.node).op);
     for (size_t i = 0; i < control.bodies.size(); i++)
       add(*control.bodies[i].plan, format("{}{}{} {}", body, body.empty() ? "" : ": ", node, attrs[i]), begin,

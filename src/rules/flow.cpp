@@ -12,37 +12,9 @@ namespace {
 constexpr size_t kMostFollowed = 16;  // values
 constexpr size_t kMostReaders = 1024;
 
-// Beside views: every element of a result is one of an operand, or 0.
-constexpr Op kMoves[] = {Op::kConcat,   Op::kPad,          Op::kGather,        Op::kGatherElements,
-                         Op::kGatherNd, Op::kSort,         Op::kStack,         Op::kTile,
-                         Op::kRepeat,   Op::kSplit,        Op::kRoll,          Op::kTrilu,
-                         Op::kOneHot,   Op::kDepthToSpace, Op::kSpaceToDepth,  Op::kDynamicSlice,
-                         Op::kCompress, Op::kKvAppend,     Op::kCenterCropPad, Op::kDynamicUpdateSlice,
-                         Op::kTopK,     Op::kMaxPool,      Op::kMaxUnpool,     Op::kMaxPoolWithIndices,
-                         Op::kIm2col,   Op::kWhere,        Op::kGatherPlane,   Op::kReverseSequence,
-                         Op::kPrepack};
-
-// Ops whose results are as exact as their operands: those of one rounding, the pieces of lines and of other functions
-// that meet, and sums and the like, which add no error to whole numbers.
-constexpr Op kPassOn[] = {Op::kNeg,       Op::kAbs,           Op::kAdd,         Op::kSub,          Op::kMul,
-                          Op::kDiv,       Op::kRecip,         Op::kSquare,      Op::kSqrt,         Op::kPow,
-                          Op::kMax,       Op::kMin,           Op::kClamp,       Op::kCast,         Op::kRelu,
-                          Op::kLeakyRelu, Op::kPrelu,         Op::kElu,         Op::kCelu,         Op::kSelu,
-                          Op::kHardSwish, Op::kHardSigmoid,   Op::kComplex,     Op::kReal,         Op::kImag,
-                          Op::kConj,      Op::kReduce,        Op::kCumulative,  Op::kReduceWindow, Op::kSum,
-                          Op::kMean,      Op::kReduceL1,      Op::kCol2im,      Op::kScatter,      Op::kScatterElements,
-                          Op::kScatterNd, Op::kIntegerMatmul, Op::kIntegerConv, Op::kDropout,      Op::kScores};
-
-// Of those: ops that are followed only where one operand is a number. Sums and products of two computed values are what
+// Ops that pass errors on, but are followed only where one operand is a number. Sums and products of two computed values are what
 // the residual stream of a network consists of, from its first layer to its last.
 constexpr Op kWithNumber[] = {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv, Op::kPow};
-
-// Ops that jump, though their class allows errors: they read positions, or round on the way.
-constexpr Op kJump[] = {Op::kGridSample, Op::kSelectAndScatter, Op::kMoeGate, Op::kFakeQuantize, Op::kFakeQuantizeLsq};
-
-bool moves(const OpInfo& info) {
-  return info.is(kView) || contains(kMoves, info.op());
-}
 
 bool holds_zeros_and_ones(const Tensor& tensor) {
   return std::all_of(tensor.data(), tensor.data() + tensor.bytes(), [](std::byte it) { return it <= std::byte{1}; });
@@ -67,10 +39,10 @@ ErrorEffect effect_at(const Match& m, uint32_t index) {
 }  // namespace
 
 ErrorEffect error_effect(const OpInfo& info) {
-  if (moves(info) || contains(kPassOn, info.op())) return ErrorEffect::kPassesOn;
+  if (info.moves() || info.is(kPassesErrors)) return ErrorEffect::kPassesOn;
   bool is_unknown = info.has_bodies || info.has_free_attrs;
   bool is_exact = info.tol == Tol::kE0 || info.tol == Tol::kU1;
-  return is_unknown || is_exact || contains(kJump, info.op()) ? ErrorEffect::kJumps : ErrorEffect::kDrowns;
+  return is_unknown || is_exact || info.is(kJumps) ? ErrorEffect::kJumps : ErrorEffect::kDrowns;
 }
 
 bool feeds_step(const Match& m, Expr x) {
@@ -99,8 +71,8 @@ bool is_zero_or_one(const Match& m, Expr x) {
     const OpInfo& info = m.graph().info(node);
     if (const Tensor* tensor = m.graph().constant(seen[i]); tensor && !holds_zeros_and_ones(*tensor)) return false;
     bool computes = info.is(kElementwise) || node.op == Op::kReduce || node.op == Op::kCumulative;
-    if (!moves(info) && !computes && node.op != Op::kConstant) return false;
-    if (!moves(info)) continue;
+    if (!info.moves() && !computes && node.op != Op::kConstant) return false;
+    if (!info.moves()) continue;
     for (Value in : node.in)
       if (present(in) && m.graph().type(in).dtype == DType::kBool && !contains(seen, in)) seen.push_back(in);
   }

@@ -61,14 +61,6 @@ static Expr narrow(const Match& m) {
   return m.offer_all(wide, m.builder().add(info, in, node.attrs));
 }
 
-// Whether more than a rounding shows where an operand beside x was never rounded: a mask that a half makes infinite, a
-// step by which numbers are quantised.
-static bool shows_rounding_beside(Op op) {
-  constexpr Op kOps[] = {Op::kAttention,        Op::kAttentionGrad, Op::kAttentionBlock,
-                         Op::kTransformerLayer, Op::kFakeQuantize,  Op::kFakeQuantizeLsq};
-  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
-}
-
 // Operands beside a half x may be f32, for example the tables of rope. For an f32 t: cast(t, half) -> t, which is more
 // precise. For a half t: cast(t, f32) -> t, which is equal.
 enum class Undone { kNarrowing, kWidening };
@@ -77,7 +69,7 @@ static Expr without_casts_beside(const Match& m, Undone what) {
   const OpInfo& info = m.graph().info(node);
   bool narrowed = what == Undone::kNarrowing;
   DType half = m.anchor().dtype(), from = narrowed ? DType::kF32 : half, to = narrowed ? half : DType::kF32;
-  if (!is_half(half) || (narrowed && shows_rounding_beside(node.op))) return Expr();
+  if (!is_half(half) || (narrowed && info.is(kShowsRounding))) return Expr();
   std::vector<Expr> in;
   bool changes = false;
   for (size_t i = 0; i < node.in.size(); i++) {

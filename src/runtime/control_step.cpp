@@ -106,11 +106,12 @@ Status ControlStep::run_if(const RunScope& scope) {
 
 // A carry is written to the result and to a spare place in turn. One that the body passes on stays where it is.
 Status ControlStep::place_carry(size_t carry) {
-  if (control_.spares[carry] == Control::kPasses) return place(*bodies_.back(), carry, nullptr, in_[carry]);
+  auto [way, spare] = control_.carries[carry];
+  if (way == Carry::Way::kPasses) return place(*bodies_.back(), carry, nullptr, in_[carry]);
   if (is_open(carry)) return place(*bodies_.back(), carry, writes_spares_ ? &spares_[carry] : rooms_[carry], {});
-  bool is_spare = writes_spares_ && control_.spares[carry] != Control::kStays;
+  bool is_spare = writes_spares_ && way == Carry::Way::kAlternates;
   return place(*bodies_.back(), carry, nullptr,
-               is_spare ? around_.base_place(kArenaBase) + step_.scratch_offset + control_.spares[carry] : out_[carry]);
+               is_spare ? around_.base_place(kArenaBase) + step_.scratch_offset + spare : out_[carry]);
 }
 
 // Row `at` of a stacked output. The number of trips may not be known yet.
@@ -120,9 +121,9 @@ Status ControlStep::place_row(size_t output, int64_t at) {
     if (node_.op == Op::kWhile) RLX_TRY(rooms_[output]->reserve(around_.device(), (at + 1) * row, at * row));
     return place(*bodies_.back(), output, nullptr, rooms_[output]->place() + at * row);
   }
-  if ((at + 1) * row > control_.out_bytes[output])
+  if ((at + 1) * row > *control_.out_bytes[output])
     return Status(Code::kRange, format("trip {} of {}: its rows have {} bytes, {} are planned for all", at + 1,
-                                       around_.plan().graph().describe(step_.node), row, control_.out_bytes[output]));
+                                       around_.plan().graph().describe(step_.node), row, *control_.out_bytes[output]));
   return place(*bodies_.back(), output, nullptr, out_[output] + at * row);
 }
 
@@ -184,7 +185,7 @@ Status ControlStep::run_trips(const RunScope& scope) {
 // Without a trip the first values are the results, and nothing has compared their sizes with the plan so far.
 Status ControlStep::finish_carries() {
   for (size_t i = 0; i < carries_; i++) dims_[i] = in_dims_[i];
-  for (const CarriedSize& size : control_.decides)
+  for (const AxisSize& size : control_.decides)
     RLX_TRY(check_range(around_.plan().symbols[size.symbol], dims_[size.slot][size.axis]));
   for (size_t i = 0; i < carries_; i++) {
     int64_t bytes = RLX_TRY(bytes_of(step_.in[i].dtype, dims_[i]));
@@ -199,7 +200,7 @@ Status ControlStep::finish_carries() {
 
 Status ControlStep::set_decided_sizes() {
   SizeState& sizes = around_.sizes();
-  for (const CarriedSize& size : control_.decides)
+  for (const AxisSize& size : control_.decides)
     RLX_TRY(sizes.set_fresh(around_.plan(), size.symbol, dims_[size.slot][size.axis]));
   return around_.learn(control_.step);
 }

@@ -31,7 +31,7 @@ class ControlStep {
 
   Status set_decided_sizes();
   Status finish_rooms();
-  bool is_open(size_t output) const { return control_.out_bytes[output] == Control::kOpen; }
+  bool is_open(size_t output) const { return !control_.out_bytes[output]; }
 
   Frame& around_;
   const Control& control_;

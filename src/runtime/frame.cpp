@@ -206,12 +206,12 @@ Status Frame::enter(const Frame& around, const Step& step, const PlanBody& body)
 }
 
 Status Frame::carry(const PlanBody& body, std::span<const Dims> dims) {
-  for (const CarriedSize& size : body.carried) {
+  for (const AxisSize& size : body.carried) {
     int64_t now = dims[size.slot][size.axis];
     is_unsettled_ |= wanted_[size.symbol] != now;
     wanted_[size.symbol] = now;
   }
-  for (const CarriedSize& size : body.carried)
+  for (const AxisSize& size : body.carried)
     if (int64_t now = dims[size.slot][size.axis]; wanted_[size.symbol] != now)
       return Status(Code::kShape,
                     format("the size '{}' is {} and {}", plan_.symbols[size.symbol].name, wanted_[size.symbol], now))
@@ -237,18 +237,18 @@ Dims Frame::output_dims(size_t output) const {
 
 Status Frame::check_outputs(uint32_t known) const {
   for (size_t i = 0; i < limits_.size(); i++) {
-    bool is_small = limits_[i] >= 0 && (plan_.outputs[i].is_open || plan_.outputs[i].bytes > limits_[i]);
+    bool is_small = limits_[i] && (plan_.outputs[i].is_open || plan_.outputs[i].bytes > *limits_[i]);
     if (known_[i] != known || !is_small) continue;
     DType dtype = plan_.graph().type(plan_.graph().outputs()[i].value).dtype;
     int64_t bytes = RLX_TRY(bytes_now(dtype, plan_.outputs[i].dims, sizes_.values()));
     const std::string& name = plan_.graph().outputs()[i].name;
-    if (bytes > limits_[i])
+    if (bytes > *limits_[i])
       return Status(Code::kRange,
                     format("the output '{}' is {}: it needs {}, there are {}", name, type_text(dtype, output_dims(i)),
-                           plural(static_cast<size_t>(bytes), "byte"), limits_[i]))
+                           plural(static_cast<size_t>(bytes), "byte"), *limits_[i]))
           .with("value", name)
           .with("expected", format("at least {}", bytes))
-          .with("got", std::to_string(limits_[i]));
+          .with("got", std::to_string(*limits_[i]));
   }
   return {};
 }

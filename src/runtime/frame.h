@@ -70,8 +70,8 @@ class Frame {
   Status check_residents() const { return failure_ ? *failure_ : Status(); }
   Status settle();  // evaluates what `enter` and `carry` have changed
   // The bytes of the memory behind each output, where it may be smaller than the plan's; checked before it is written.
-  // -1: large enough for all sizes.
-  void limit_outputs(std::span<const int64_t> bytes) { limits_ = bytes; }
+  // None: it grows.
+  void limit_outputs(std::span<const std::optional<int64_t>> bytes) { limits_ = bytes; }
   Dims output_dims(size_t output) const;
 
  private:
@@ -106,7 +106,7 @@ class Frame {
   const Status* failure_ = nullptr;  // the first failure among its own residents
   uint64_t non_slot_seen_ = 0, sizes_seen_ = 0;
   bool is_unsettled_ = true;
-  std::span<const int64_t> limits_;
+  std::span<const std::optional<int64_t>> limits_;
 };
 
 }  // namespace rlx

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/nearest.h"
 #include "base/undo.h"
+#include "ir/structure.h"
 
 namespace rlx {
 

@@ -298,7 +298,7 @@ TEST(exec_alias, a_loop_appends_in_place) {
     auto program = compiled(graph, is_aliased ? std::vector<std::string>{"y=cache"} : std::vector<std::string>());
     const Plan& plan = program->plan();
     ASSERT_EQ(plan.controls.size(), 1u);
-    EXPECT_EQ(plan.controls[0].spares[0], Control::kStays) << plan_text(plan);
+    EXPECT_EQ(plan.controls[0].carries[0].way, Carry::Way::kStays) << plan_text(plan);
     if (is_aliased) {
       EXPECT_EQ(plan.aliases[0].why_copied, "");
     }

@@ -158,7 +158,7 @@ TEST(bodies, do_not_copy_a_carry_that_they_pass_on) {
     auto program = compiled(passing(loop)), reference = compiled(passing(loop), {}, nullptr, "reference");
     ASSERT_TRUE(program && reference);
     for (const Control& control : program->plan().controls) {
-      EXPECT_EQ(control.spares[1], Control::kPasses);
+      EXPECT_EQ(control.carries[1].way, Carry::Way::kPasses);
       EXPECT_LT(program->plan().arena_bytes, 1000);
     }
     for (int64_t n : {1000, 3}) {

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of sizes: symbols, their ranges, and guards. Scopes nest as bodies do: what one says holds in those
+// within it. A scope grows; what was added on trial is taken back (`roll_back`).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/dim.h"
+#include "base/status.h"
+#include "ir/equalities.h"
+
+namespace rlx {
+
+// A condition on sizes that could not be proved at build (semantics.md G1); checked as soon as a run knows its sizes.
+struct Guard {
+  enum Relation : uint8_t { kEqual, kLessEqual } relation;
+  Dim a, b;
+  std::string where;        // the node, for the message
+  bool is_derived = false;  // it follows from nodes and other guards, and would follow again at other sizes
+  bool operator==(const Guard& other) const { return relation == other.relation && a == other.a && b == other.b; }
+};
+std::string text_of(const Guard& guard);  // "batch = n" or "n <= 512"
+inline bool holds(Guard::Relation relation, int64_t a, int64_t b) {
+  return relation == Guard::kEqual ? a == b : a <= b;
+}
+
+using VisitSymbol = std::function<void(const std::string& symbol)>;
+void visit_symbols(const Guard& guard, const VisitSymbol& visit);
+
+class SizeScope {
+ public:
+  // `around`: what it says holds here too, without a copy. It must outlive this one. May be null.
+  explicit SizeScope(const SizeScope* around = nullptr) : around_(around) {}
+
+  // Symbols, in the order of their declaration. Declaring again intersects the ranges; an empty range is RLX_E_RANGE.
+  Status declare_symbol(std::string_view name, Interval range);
+  const std::vector<std::pair<std::string, Interval>>& symbols() const { return symbols_; }  // of this scope alone
+  Interval symbol_range(std::string_view name) const;  // [0, unbounded] for an undeclared symbol
+  bool has_symbol(std::string_view name) const;
+  Interval range(const Dim& dim) const;           // an open symbol is at most kLargestSymbol
+  Interval declared_range(const Dim& dim) const;  // an open end stays open
+  Dim not_negative(const Dim& dim) const;         // max(0, dim), or the dim where ranges prove it
+
+  // Dropped where ranges or guards prove it. RLX_E_SHAPE where ranges and the guards so far refute it;
+  // RLX_E_UNSUPPORTED if a dim has more than Dim::kMaxParts parts. On failure the scope is as before.
+  Status add_guard(Guard guard);
+  Status declare_guard(Guard guard);  // the same, but kept as it is even where other guards prove it
+  const std::vector<Guard>& guards() const { return guards_; }  // of this scope alone
+  bool implies(Guard::Relation relation, const Dim& a, const Dim& b) const;  // by ranges and guards
+  // The dim, simplified by all ranges and guards: min and max of sizes whose order is known become one of the two.
+  Dim resolved(const Dim& dim) const;
+
+  // A point to which roll_back returns: it removes later guards and symbols, and restores ranges that were narrowed.
+  struct Mark {
+    size_t symbols, guards, narrowed;
+    bool operator==(const Mark&) const = default;
+  };
+  Mark mark() const { return {symbols_.size(), guards_.size(), narrowed_.size()}; }
+  void roll_back(const Mark& mark);
+  void remove_symbols(const std::set<std::string>& names);  // no guard names them; earlier marks become invalid
+
+ private:
+  const std::pair<std::string, Interval>* find_symbol(std::string_view name) const;
+  std::optional<uint32_t> find_guard(Guard::Relation relation, const Dim& difference) const;  // of this scope alone
+  bool has_guard(Guard::Relation relation, const Dim& difference) const;
+  bool has_relation(Guard::Relation relation, const Dim& a, const Dim& b) const;
+  bool is_at_most(const Dim& a, const Dim& b, int depth) const;
+  bool proves(Guard::Relation relation, const Dim& a, const Dim& b) const;
+  Dim reduced(const Dim& dim) const;  // each symbol that guards equal to others, or to a number, is in their terms
+  Dim reduced(const Dim& dim, const Dim* (Equalities::*find)(std::string_view) const) const;  // by these solutions only
+  Interval range_of_reduced(const Dim& dim) const;
+  bool narrows_ranges() const;                     // whether guards do
+  Interval range_by_guards(const Dim& dim) const;  // with what guards say of single symbols
+  Guard resolved(const Guard& guard) const;
+  Result<Guard> checked(Guard guard) const;
+  Status record(const Guard& guard, Guard normal);
+  Status record_alone(Guard guard);
+  bool is_refuted(const Guard& guard) const;
+  bool is_equation(const Guard& guard) const;
+  const std::string* solve(const Guard& guard);
+  bool is_settled(const Guard& guard) const;
+  Status learn(uint32_t index);
+  void learn_range(const Guard& guard);
+
+  const SizeScope* around_;
+  std::vector<std::pair<std::string, Interval>> symbols_;
+  BySymbol<uint32_t> symbol_index_;
+  std::vector<std::pair<uint32_t, Interval>> narrowed_;  // symbol, and its earlier range: for roll_back
+  std::vector<Guard> guards_;
+  std::unordered_multimap<size_t, uint32_t> guard_index_;  // by the hash of the difference b - a
+  std::unordered_multimap<size_t, uint32_t> undecided_;    // by the hash of what would decide a min or max of a guard
+  Equalities equalities_;                                  // that guards say
+  SymbolRanges by_guards_;                                 // what guards of one symbol say of it
+};
+
+}  // namespace rlx
