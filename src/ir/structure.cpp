@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
 #include "ir/graph.h"
 
 namespace rlx {
@@ -25,7 +26,10 @@ static bool same_outputs(const Graph& a, const Graph& b) {
 }
 
 static bool same_ranges(const Graph& a, const Graph& b) {
-  auto is_same = [&](const auto& symbol) { return b.symbol_range(symbol.first) == symbol.second; };
+  auto is_same = [&](const auto& symbol) {
+    Interval range = b.symbol_range(symbol.first);
+    return range.lo == symbol.second.lo && range.hi == symbol.second.hi;
+  };
   return a.symbols().size() == b.symbols().size() && std::ranges::all_of(a.symbols(), is_same);
 }
 

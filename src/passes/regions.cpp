@@ -126,7 +126,7 @@ class Grouping {
     const OpInfo& info = graph_.info(Op::kElementwiseRegion);
     Node node{info.op(), inputs, Attrs(&info, {std::move(*body)}), {}, root.name};
     bool fits = infer_node(graph_, info, input_types(graph_, info, inputs), node).ok();
-    if (fits && graph_.guards().size() == mark.guards) {
+    if (fits && graph_.guards().size() == mark.sizes.guards) {
       node.out = root.out;
       Value made = graph_.append(std::move(node));
       facts_.extend();

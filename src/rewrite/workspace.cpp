@@ -186,7 +186,7 @@ std::string Workspace::refusal(const Match& match, const Graph::Mark& mark, Expr
   // A rule must keep the meaning. Of that, only the type can be checked here.
   if (!graph_.is_same_type(replacement.type(), type))
     return "the replacement is " + text_of(replacement.type()) + ", not " + text_of(type);
-  if (graph_.guards().size() > mark.guards + match.required())
+  if (graph_.guards().size() > mark.sizes.guards + match.required())
     return "it would need " + text_of(graph_.guards().back());
   const OpInfo& info = graph_.info(graph_.node(replacement.value()));
   // A composite of halves is rounded once. The nodes that it replaces may have rounded at every op.
