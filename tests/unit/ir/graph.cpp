@@ -251,7 +251,7 @@ TEST(graph, equations_of_sizes_are_solved_together) {
     Graph::Mark mark = graph.mark();
     EXPECT_FALSE(graph.add_guard({Guard::kEqual, m, k + 1, {}}).ok());
     EXPECT_FALSE(graph.add_guard({Guard::kLessEqual, m, 2, {}}).ok());
-    EXPECT_EQ(graph.guards().size(), mark.guards);
+    EXPECT_EQ(graph.guards().size(), mark.sizes.guards);
   } while (std::next_permutation(guards.begin(), guards.end(), less));
 }
 
