@@ -2,9 +2,11 @@
 #include "ir/structure.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/hash.h"
 #include "ir/graph.h"
+#include "ir/symbols.h"
 
 namespace rlx {
 
@@ -25,27 +27,30 @@ static bool same_outputs(const Graph& a, const Graph& b) {
   });
 }
 
-static bool same_ranges(const Graph& a, const Graph& b) {
-  auto is_same = [&](const auto& symbol) {
-    Interval range = b.symbol_range(symbol.first);
-    return range.lo == symbol.second.lo && range.hi == symbol.second.hi;
-  };
-  return a.symbols().size() == b.symbols().size() && std::ranges::all_of(a.symbols(), is_same);
+// Whether the symbols that `of` uses have the same ranges in the graph.
+static bool has_ranges(const Graph& graph, const Graph& of) {
+  std::unordered_set<std::string> others;  // of another range
+  for (const auto& [name, range] : of.symbols()) {
+    Interval known = graph.symbol_range(name);
+    if (!graph.has_symbol(name) || known.lo != range.lo || known.hi != range.hi) others.insert(name);
+  }
+  bool is_used = false;
+  if (!others.empty()) visit_symbols(of, [&](const std::string& name) { is_used |= others.contains(name); });
+  return !is_used;
 }
 
-static bool same_declared_guards(const Graph& a, const Graph& b) {
-  auto declared = [](const Graph& graph) {
-    std::vector<const Guard*> guards;
-    for (const Guard& guard : graph.guards())
-      if (!guard.is_derived) guards.push_back(&guard);
-    return guards;
+// In any order.
+static bool has_declared_guards(const Graph& graph, const Graph& of) {
+  auto is_there = [&](const Guard& guard) {
+    auto is_it = [&](const Guard& other) { return !other.is_derived && other == guard; };
+    return guard.is_derived || std::ranges::any_of(graph.guards(), is_it);
   };
-  auto is_same = [](const Guard* x, const Guard* y) { return *x == *y; };
-  return std::ranges::equal(declared(a), declared(b), is_same);
+  return std::ranges::all_of(of.guards(), is_there);
 }
 
 bool same_structure(const Graph& a, const Graph& b) {
-  return same_nodes(a, b) && same_outputs(a, b) && same_ranges(a, b) && same_declared_guards(a, b);
+  return same_nodes(a, b) && same_outputs(a, b) && has_ranges(a, b) && has_ranges(b, a) &&
+         has_declared_guards(a, b) && has_declared_guards(b, a);
 }
 
 size_t structure_hash(const Graph& graph) {
