@@ -5,12 +5,6 @@
 
 namespace rlx {
 
-static Dim count_of(const Plan& plan, std::span<const SizeId> ids) {
-  std::vector<Dim> dims;
-  for (SizeId id : ids) dims.push_back(plan.sizes[id]);
-  return element_count(std::span<const Dim>(dims));
-}
-
 // The base of a buffer stands in the plan's list, because sharing may still change it; that of a slot in the access.
 static uint32_t base_of(const Plan& plan, const Access& access) {
   return access.buffer == Access::kNoBuffer ? access.base : plan.buffers[access.buffer].base;
@@ -30,7 +24,7 @@ static bool allows(const Plan& plan, const Step& step, size_t output, size_t inp
 bool writes_over(const Plan& plan, const Step& step, size_t output, size_t input) {
   const Access &out = step.out[output], &in = step.in[input];
   return allows(plan, step, output, input) && is_dense(plan, out) && is_dense(plan, in) && out.dtype == in.dtype &&
-         count_of(plan, out.dims) == count_of(plan, in.dims);
+         element_count(plan.dims(out.dims)) == element_count(plan.dims(in.dims));
 }
 
 // ---- slots ----
