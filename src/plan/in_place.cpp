@@ -5,6 +5,10 @@
 
 namespace rlx {
 
+static Dim count_of(const Plan& plan, std::span<const SizeId> ids) {
+  return element_count(plan.dims(ids));
+}
+
 // The base of a buffer stands in the plan's list, because sharing may still change it; that of a slot in the access.
 static uint32_t base_of(const Plan& plan, const Access& access) {
   return access.buffer == Access::kNoBuffer ? access.base : plan.buffers[access.buffer].base;
@@ -24,7 +28,7 @@ static bool allows(const Plan& plan, const Step& step, size_t output, size_t inp
 bool writes_over(const Plan& plan, const Step& step, size_t output, size_t input) {
   const Access &out = step.out[output], &in = step.in[input];
   return allows(plan, step, output, input) && is_dense(plan, out) && is_dense(plan, in) && out.dtype == in.dtype &&
-         element_count(plan.dims(out.dims)) == element_count(plan.dims(in.dims));
+         count_of(plan, out.dims) == count_of(plan, in.dims);
 }
 
 // ---- slots ----
