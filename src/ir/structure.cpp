@@ -26,10 +26,7 @@ static bool same_outputs(const Graph& a, const Graph& b) {
 }
 
 static bool same_ranges(const Graph& a, const Graph& b) {
-  auto is_same = [&](const auto& symbol) {
-    Interval range = b.symbol_range(symbol.first);
-    return range.lo == symbol.second.lo && range.hi == symbol.second.hi;
-  };
+  auto is_same = [&](const auto& symbol) { return b.symbol_range(symbol.first) == symbol.second; };
   return a.symbols().size() == b.symbols().size() && std::ranges::all_of(a.symbols(), is_same);
 }
 
