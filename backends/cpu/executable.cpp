@@ -58,7 +58,7 @@ CpuExecutable::CpuExecutable(std::shared_ptr<const Plan> plan, size_t segment, c
     args_bytes_ += round_up(row.args_bytes(step(i)), kArgsAlignment);
     bool decides = false;  // a size of the run
     if (row.measure && !segment_.is_sized)
-      visit_decided_sizes(node, [&](const std::string&, bool in_run) { decides |= in_run; });
+      visit_decided_sizes(node, [&](const std::string&, bool is_fresh) { decides |= is_fresh; });
     if (decides) deciding_.push_back(i);
   }
   args_at_.push_back(args_bytes_);
@@ -125,7 +125,7 @@ static std::byte* moved(const std::byte* place, uintptr_t distance) {
 void CpuExecutable::resolve(const Access& access, const RunArgs& args, Slots slots, View& view) const {
   if (access.dtype == DType::kNone) return;
   view.dtype = access.dtype;
-  for (SizeId id : access.dims) view.dims.push_back(args.sizes.values[id]);
+  view.dims = dims_at(access.dims, args.sizes.values);
   view.strides.resize(view.dims.size());
   int64_t stride = 1;
   for (size_t i = view.dims.size(); i-- > 0;) {

@@ -22,8 +22,7 @@ class NullExecutable : public Executable {
 
  private:
   size_t bytes_of(size_t output, const RunArgs& args) const {
-    Dims dims;
-    for (SizeId id : plan_->outputs[output].dims) dims.push_back(args.sizes.values[id]);
+    Dims dims = dims_at(plan_->outputs[output].dims, args.sizes.values);
     DType dtype = plan_->graph().type(plan_->graph().outputs()[output].value).dtype;
     return static_cast<size_t>(byte_size(dtype, element_count(std::span<const int64_t>(dims)).value_or(0)).value_or(0));
   }

@@ -26,8 +26,7 @@ class ReferenceExecutable : public Executable {
  private:
   // The bytes of a base as a tensor that does not own them.
   Result<Tensor> borrow(const ValueType& type, std::span<const SizeId> dims, uint32_t base, const RunArgs& args) const {
-    Dims now;
-    for (SizeId id : dims) now.push_back(args.sizes.values[id]);
+    Dims now = dims_at(dims, args.sizes.values);
     auto bytes = byte_size(type.dtype, element_count(std::span<const int64_t>(now)).value_or(0));
     return Tensor::adopt(type.dtype, now,
                          std::shared_ptr<std::byte>(std::shared_ptr<void>(), args.bases.values[base].host),
@@ -99,7 +98,7 @@ class ReferenceExecutable : public Executable {
 
 bool makes_symbol(const OpInfo& info) {
   return std::any_of(info.attrs.begin(), info.attrs.end(), [](const AttrDef& def) {
-    return def.names == NamedSymbols::kFound && def.kind == AttrKind::kStr;
+    return def.names == NamedSymbols::kFresh && def.kind == AttrKind::kStr;
   });
 }
 

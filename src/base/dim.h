@@ -104,6 +104,7 @@ Result<int64_t> evaluate(const Dim& dim, const SymbolLookup& sizes);
 struct Interval {
   static constexpr int64_t kUnbounded = int64_t{1} << 62;
   int64_t lo = 0, hi = kUnbounded;
+  bool operator==(const Interval&) const = default;
 };
 // The maximum of a symbol without a declared one. It is checked when sizes are bound, so facts about integers may rely
 // on it.

@@ -15,11 +15,6 @@ uint64_t hash64(std::string_view text, uint64_t seed) {
   return XXH3_64bits_withSeed(text.data(), text.size(), seed);
 }
 
-Hash128 hash128(std::span<const std::byte> bytes, uint64_t seed) {
-  XXH128_hash_t hash = XXH3_128bits_withSeed(bytes.data(), bytes.size(), seed);
-  return {hash.low64, hash.high64};
-}
-
 uint64_t hash_combine(uint64_t first, uint64_t second) {
   uint64_t pair[2] = {first, second};
   return XXH3_64bits(pair, sizeof pair);

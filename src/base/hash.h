@@ -5,20 +5,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <unordered_map>
 
 namespace rlx {
 
-struct Hash128 {
-  uint64_t low = 0;
-  uint64_t high = 0;
-  friend bool operator==(const Hash128&, const Hash128&) = default;
-};
-
 uint64_t hash64(std::span<const std::byte> bytes, uint64_t seed = 0);
 uint64_t hash64(std::string_view text, uint64_t seed = 0);
-Hash128 hash128(std::span<const std::byte> bytes, uint64_t seed = 0);
 
 // The hash of two hashes, order included: hash_combine(a, b) != hash_combine(b, a).
 uint64_t hash_combine(uint64_t first, uint64_t second);
@@ -28,10 +24,12 @@ inline size_t hash_mix(size_t seed, size_t value) {
   return (seed ^ value) * 0x9e3779b97f4a7c15u + (seed >> 29);
 }
 
-// For tables of names that are looked up by string_view.
 struct TextHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const { return hash64(text); }
 };
+// A table of names, which finds a string_view too.
+template <class T>
+using ByName = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
 
 }  // namespace rlx

@@ -26,13 +26,13 @@ std::shared_ptr<Buffer> host_buffer(std::shared_ptr<std::byte> data, size_t byte
   return std::make_shared<HostBuffer>(std::move(data), bytes);
 }
 
-Storage::Storage(std::shared_ptr<Buffer> buffer, size_t offset, size_t bytes, bool writable)
+Storage::Storage(std::shared_ptr<Buffer> buffer, size_t offset, size_t bytes, Writable writable)
     : buffer_(buffer.get()),
       keeps_(std::move(buffer)),
       offset_(offset),
       bytes_(bytes),
       host_(buffer_->host()),
-      writable_(writable) {
+      writable_(writable == Writable::kYes) {
   if (host_) host_ += offset_;
 }
 

@@ -44,11 +44,13 @@ struct Place {
 // A buffer over host bytes that `data` keeps alive: an allocator's, a mapped file, or the caller's.
 std::shared_ptr<Buffer> host_buffer(std::shared_ptr<std::byte> data, size_t bytes);
 
+enum class Writable : bool { kNo, kYes };
+
 // A shared piece of a buffer. Whether it may be written is a property of the storage, not of its holder. Invariant: it
 // has writers or freezers, never both. Thread-safe.
 class Storage {
  public:
-  Storage(std::shared_ptr<Buffer> buffer, size_t offset, size_t bytes, bool writable = true);
+  Storage(std::shared_ptr<Buffer> buffer, size_t offset, size_t bytes, Writable writable = Writable::kYes);
   // All of a buffer that lives as long as the storage.
   explicit Storage(Buffer& buffer);
 

@@ -70,7 +70,7 @@ Result<Tensor> Tensor::aligned() const {
 }
 
 Result<Tensor> Tensor::adopt(DType dtype, std::span<const int64_t> dims, std::shared_ptr<std::byte> data, size_t bytes,
-                             bool writable) {
+                             Writable writable) {
   size_t expected = RLX_TRY(checked_bytes(dtype, dims));
   if (bytes != expected)
     return Status(Code::kInvalidArgument,

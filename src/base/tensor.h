@@ -24,7 +24,7 @@ class Tensor {
   static Result<Tensor> create(DType dtype, std::span<const int64_t> dims);
   // Host bytes that are kept alive by `data`: mapped, wrapped, or from a host allocator.
   static Result<Tensor> adopt(DType dtype, std::span<const int64_t> dims, std::shared_ptr<std::byte> data, size_t bytes,
-                              bool writable = true);
+                              Writable writable = Writable::kYes);
   // The first bytes of a storage, which may hold more.
   static Result<Tensor> over(DType dtype, std::span<const int64_t> dims, std::shared_ptr<Storage> storage);
   // All bytes of a storage, as many as checked_bytes says.

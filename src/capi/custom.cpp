@@ -125,19 +125,17 @@ static Result<std::vector<ValueType>> infer(const Callbacks& callbacks, std::spa
 }
 
 // A tensor over the memory of an operand, which the run owns.
-enum class Access { kRead, kWrite };
-static Result<Tensor> tensor_over(const Operand& operand, Access access) {
+static Result<Tensor> tensor_over(const Operand& operand, Writable writable) {
   size_t bytes = RLX_TRY(Tensor::checked_bytes(operand.dtype, operand.dims));
-  bool writable = access == Access::kWrite;
   return Tensor::adopt(operand.dtype, operand.dims, {std::shared_ptr<void>(), operand.data}, bytes, writable);
 }
 
 static Status run(const Callbacks& callbacks, std::span<const Operand> in, std::span<const Operand> out,
                   const NamedAttrs& attrs) {
   rlx_opcall call(callbacks.lender, attrs, rlx_opcall::Callback::kRun);
-  for (const Operand& it : in) call.in.push_back(call.lend(it.dtype, it.dims, RLX_TRY(tensor_over(it, Access::kRead))));
+  for (const Operand& it : in) call.in.push_back(call.lend(it.dtype, it.dims, RLX_TRY(tensor_over(it, Writable::kNo))));
   for (const Operand& it : out)
-    call.out.push_back(call.lend(it.dtype, it.dims, RLX_TRY(tensor_over(it, Access::kWrite))));
+    call.out.push_back(call.lend(it.dtype, it.dims, RLX_TRY(tensor_over(it, Writable::kYes))));
   return invoke(callbacks.def.run, "run", callbacks.def.user, call);
 }
 

@@ -66,7 +66,7 @@ rlx_status_t* rlx_fence_wait(rlx_fence_t* const* fences, size_t n, int32_t all, 
   return guard({array(fences, n, "fences")}, [&]() -> Status {
     std::vector<Fence> list = RLX_TRY(fences_of(nullptr, fences, n, "fences"));
     for (size_t i = 0; i < n; i++) RLX_TRY(check("rlx_fence_wait", {handle(fences[i], "a fence")}));
-    return Fence::wait(list, all != 0, timeout_ns, which);
+    return Fence::wait(all != 0 ? Fence::Until::kAll : Fence::Until::kAny, list, timeout_ns, which);
   });
 }
 

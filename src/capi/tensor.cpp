@@ -200,7 +200,7 @@ rlx_status_t* rlx_tensor_map_file(rlx_env_t* env, rlx_dtype_t dtype, const int64
     RLX_TRY(check_part(path, offset, bytes, file->bytes().size(), "file"));
     // Nobody writes through the const_cast: the handle is read-only.
     auto* first = const_cast<std::byte*>(file->bytes().data()) + offset;
-    Tensor tensor = RLX_TRY(Tensor::adopt(type, shape, std::shared_ptr<std::byte>(file, first), bytes, false));
+    Tensor tensor = RLX_TRY(Tensor::adopt(type, shape, std::shared_ptr<std::byte>(file, first), bytes, Writable::kNo));
     *out = new rlx_tensor(env, std::move(tensor));
     return {};
   });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/free_name.h"
 #include "passes/graph_copy.h"
 #include "plan/control.h"
 
@@ -59,10 +60,10 @@ static Result<Graph> with_free_names(Graph body, const Names& params) {
   RLX_TRY(copy.declare());
   for (size_t i = 0; i < inputs.size(); i++) {
     const std::string& given = body.leaf_name(inputs[i]);
-    std::string name = given;
-    for (int k = 2; params.contains(name) || (name != given && body.find_leaf(name)); k++)
-      name = given + "." + std::to_string(k);
-    RLX_TRY(copy.add_input(i, name));
+    auto is_taken_here = [&](const std::string& name) {
+      return params.contains(name) || (name != given && body.find_leaf(name));
+    };
+    RLX_TRY(copy.add_input(i, free_name(given, is_taken_here)));
   }
   for (uint32_t node = 0; node < body.nodes().size(); node++)
     if (!copy.has({node, 0})) copy.copy_keeping_types(node);

@@ -106,11 +106,11 @@ namespace {
 // wake up often.
 class WaitCondition {
  public:
-  WaitCondition(std::span<const Fence> fences, bool all) : fences_(fences), all_(all) {}
+  WaitCondition(std::span<const Fence> fences, Fence::Until until) : fences_(fences), until_(until) {}
   // The index of the first fence that is done, if the wait is over. Of no fences it is 0.
   std::optional<size_t> done_index() {
     if (fences_.empty()) return 0;
-    if (all_) {
+    if (until_ == Fence::Until::kAll) {
       while (seen_ < fences_.size() && fences_[seen_].is_done()) seen_++;
       return seen_ == fences_.size() ? std::optional<size_t>(0) : std::nullopt;
     }
@@ -120,8 +120,8 @@ class WaitCondition {
 
  private:
   std::span<const Fence> fences_;
-  bool all_;
-  size_t seen_ = 0;  // of `all_`: those before it are done
+  Fence::Until until_;
+  size_t seen_ = 0;  // of kAll: those before it are done
 };
 
 }  // namespace
@@ -168,8 +168,8 @@ class Fence::Waiting {
   std::chrono::microseconds spin_{0};  // how long to stay awake before sleeping
 };
 
-Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns, size_t* which) {
-  WaitCondition condition(fences, all);
+Status Fence::wait(Until until, std::span<const Fence> fences, uint64_t timeout_ns, size_t* which) {
+  WaitCondition condition(fences, until);
   auto finish = [&](size_t index) -> Status {
     if (which) *which = index;
     return {};
@@ -178,7 +178,7 @@ Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns,
   using Clock = SpinClock;
   auto now = Clock::now();
   bool bounded = timeout_ns < static_cast<uint64_t>((Clock::time_point::max() - now).count());
-  auto until = bounded ? now + std::chrono::nanoseconds(timeout_ns) : Clock::time_point::max();
+  auto end = bounded ? now + std::chrono::nanoseconds(timeout_ns) : Clock::time_point::max();
 
   Waiting waiting(fences);
   waiting.join();
@@ -187,12 +187,12 @@ Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns,
     uint64_t seen = events.count;
     auto has_news = [&] { return events.count != seen; };
     if (auto index = condition.done_index()) return finish(*index);
-    if (bounded && Clock::now() >= until) return Status(Code::kTimeout, "the fences were not done in time");
+    if (bounded && Clock::now() >= end) return Status(Code::kTimeout, "the fences were not done in time");
     if (waiting.help(bounded ? Helper::Time::kLimited : Helper::Time::kUnlimited)) continue;
-    if (spin_until(std::min(until, Clock::now() + waiting.spin()), has_news)) continue;
+    if (spin_until(std::min(end, Clock::now() + waiting.spin()), has_news)) continue;
     std::unique_lock lock(events.mutex);
     if (bounded)
-      events.changed.wait_until(lock, until, has_news);
+      events.changed.wait_until(lock, end, has_news);
     else
       events.changed.wait(lock, has_news);
   }

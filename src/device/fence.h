@@ -41,9 +41,10 @@ class Fence {
   // done already. `next` must not throw.
   void then(std::function<void(const Status& result)> next) const;
   // Fails only with RLX_E_TIMEOUT; the results of the fences are not returned.
-  static Status wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns, size_t* which);
   static constexpr uint64_t kForever = UINT64_MAX;
-  static Status wait_all(std::span<const Fence> fences) { return wait(fences, true, kForever, nullptr); }
+  enum class Until : uint8_t { kAny, kAll };
+  static Status wait(Until until, std::span<const Fence> fences, uint64_t timeout_ns = kForever, size_t* which = nullptr);
+  static Status wait_all(std::span<const Fence> fences) { return wait(Until::kAll, fences); }
   Status wait() const { return wait_all({this, 1}); }
   // A file descriptor that is readable once the fence is done. The caller closes it.
   Result<int> export_fd() const;

@@ -22,7 +22,7 @@ Result<Tensor> tensor_over(const Source& source, std::span<const std::byte> byte
         .with("got", std::to_string(bytes.size()));
   auto* data = const_cast<std::byte*>(bytes.data());  // a constant's or param's bytes are frozen: nobody writes to them
   return Tensor::adopt(dtype, dims, std::shared_ptr<std::byte>(std::const_pointer_cast<void>(source.owner), data),
-                       bytes.size(), false);
+                       bytes.size(), Writable::kNo);
 }
 
 }  // namespace rlx

@@ -96,7 +96,7 @@ enum class AttrRole : uint8_t {
 // Whose names the strings of an attribute are (semantics.md S6).
 enum class NamedSymbols : uint8_t {
   kNone,
-  kFound,   // symbols that the contents of a value decide, in the run
+  kFresh,   // symbols that the contents of a value decide, in the run
   kChosen,  // symbols that this node decides, by other sizes
   kCarried  // symbols of its bodies: the sizes of carries, which every trip sets
 };
@@ -117,7 +117,7 @@ struct AttrDef {
   std::string_view summary = {};  // of an option: what it does
 
   // Whether it holds names of symbols whose sizes the node decides.
-  bool names_decided() const { return names == NamedSymbols::kFound || names == NamedSymbols::kChosen; }
+  bool names_decided() const { return names == NamedSymbols::kFresh || names == NamedSymbols::kChosen; }
 };
 
 // Copies share their values until one of them is changed.

@@ -40,7 +40,7 @@ std::vector<std::string> own_symbols(const Attrs& attrs, const Graph& body) {
 
 void visit_decided_axes(const Node& node, VisitAxis visit) {
   std::unordered_map<std::string_view, bool> decided;  // by symbol: whether a run finds it
-  visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) { decided.emplace(symbol, in_run); });
+  visit_decided_sizes(node, [&](const std::string& symbol, bool is_fresh) { decided.emplace(symbol, is_fresh); });
   for (uint32_t i = 0; i < node.out.size() && !decided.empty(); i++)
     for (uint32_t axis = 0; axis < node.out[i].rank(); axis++)
       if (const std::string* name = node.out[i].dims[axis].symbol_name(); name && decided.contains(*name))

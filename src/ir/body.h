@@ -25,7 +25,7 @@ const std::vector<std::string>& carried_symbols(const Attrs& attrs);
 std::vector<std::string> own_symbols(const Attrs& attrs, const Graph& body);
 
 // Visits the axes of a node's outputs whose size the node decides.
-using VisitAxis = FunctionRef<void(uint32_t output, uint32_t axis, const std::string& symbol, bool in_run)>;
+using VisitAxis = FunctionRef<void(uint32_t output, uint32_t axis, const std::string& symbol, bool is_fresh)>;
 void visit_decided_axes(const Node& node, VisitAxis visit);
 
 // How deep graphs may nest, and how many bodies a graph may have at all levels: passes, plans and texts follow them by

@@ -21,7 +21,7 @@ Interval SymbolRanges::narrowed(std::string_view symbol, Interval range) const {
 bool SymbolRanges::narrow(std::string_view symbol, Interval range, size_t step) {
   Interval& known = ranges_.emplace(symbol, Interval()).first->second;
   Interval both = narrowed(symbol, range);
-  if (both.lo == known.lo && both.hi == known.hi) return false;
+  if (both == known) return false;
   narrowings_.push_back({std::string(symbol), known, step});
   known = both;
   return true;

@@ -18,9 +18,6 @@ namespace rlx {
 // Whether no integers make it 0: 2*n - 4*m + 1.
 bool is_never_zero(const Dim& dim);
 
-template <class T>
-using BySymbol = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
-
 // Ranges of symbols, learned step by step.
 class SymbolRanges {
  public:
@@ -37,7 +34,7 @@ class SymbolRanges {
     size_t step;
   };
 
-  BySymbol<Interval> ranges_;
+  ByName<Interval> ranges_;
   std::vector<Narrowing> narrowings_;  // in order
 };
 
@@ -89,11 +86,11 @@ class Equalities {
     size_t step;
   };
 
-  BySymbol<Dim> solved_;
-  BySymbol<std::vector<std::string>> named_by_;  // by symbol: those whose solutions name it, replaced ones as well
+  ByName<Dim> solved_;
+  ByName<std::vector<std::string>> named_by_;  // by symbol: those whose solutions name it, replaced ones as well
   std::vector<Solving> solvings_;                // in order
   SymbolRanges ranges_;                          // of symbols that equal others
-  BySymbol<Watched> watched_;
+  ByName<Watched> watched_;
   std::vector<Appending> appendings_;  // in order
 };
 

@@ -183,8 +183,8 @@ void Facts::extend() {
     const Node& node = graph_.nodes()[index];
     const OpInfo& info = graph_.info(node);
     if (info.names_sizes)
-      visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) {
-        if (in_run) decided_.insert(symbol);
+      visit_decided_sizes(node, [&](const std::string& symbol, bool is_fresh) {
+        if (is_fresh) decided_.insert(symbol);
       });
     phases_.push_back(phase_of(node));
     bool reads = info.is(kInterface) && !info.is(kVaries);

@@ -243,10 +243,10 @@ void visit_decided_sizes(const Node& node, const VisitDecided& visit) {
   const Attrs& attrs = node.attrs;
   for (const AttrDef& def : attrs.info()->attrs) {
     if (!def.names_decided() || !attrs.has(def.name)) continue;
-    bool in_run = def.names == NamedSymbols::kFound;
-    if (def.kind == AttrKind::kStr) visit(attrs.str(def.name), in_run);
+    bool is_fresh = def.names == NamedSymbols::kFresh;
+    if (def.kind == AttrKind::kStr) visit(attrs.str(def.name), is_fresh);
     if (def.kind == AttrKind::kStrs)
-      for (const std::string& symbol : attrs.strs(def.name)) visit(symbol, in_run);
+      for (const std::string& symbol : attrs.strs(def.name)) visit(symbol, is_fresh);
   }
 }
 
@@ -254,16 +254,16 @@ std::vector<DecidedSize> decided_sizes(const Graph& graph) {
   std::vector<DecidedSize> sizes;
   if (!graph.decides_sizes()) return sizes;
   for (uint32_t i = 0; i < graph.nodes().size(); i++)
-    visit_decided_sizes(graph.node(i), [&](const std::string& symbol, bool in_run) {
-      sizes.push_back({symbol, i, in_run});
+    visit_decided_sizes(graph.node(i), [&](const std::string& symbol, bool is_fresh) {
+      sizes.push_back({symbol, i, is_fresh});
     });
   return sizes;
 }
 
 // ---- sizes ----
 
-bool Graph::is_found_in_run(std::string_view name) const {
-  return found_in_run_.contains(name) || (around_ && around_->is_found_in_run(name));
+bool Graph::is_fresh(std::string_view name) const {
+  return fresh_.contains(name) || (around_ && around_->is_fresh(name));
 }
 
 bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {
@@ -289,8 +289,8 @@ void Graph::count(const Node& node, int by) {
 }
 
 void Graph::count_decided(const Node& node, int by) {
-  visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) {
-    if (in_run && (found_in_run_[symbol] += by) == 0) found_in_run_.erase(symbol);
+  visit_decided_sizes(node, [&](const std::string& symbol, bool is_fresh) {
+    if (is_fresh && (fresh_[symbol] += by) == 0) fresh_.erase(symbol);
   });
 }
 
@@ -333,7 +333,7 @@ Graph Graph::reordered(std::span<const uint32_t> order) && {
       if (present(value)) value.node = map[value.node];
   }
   nodes_ = std::move(nodes);
-  found_in_run_.clear();
+  fresh_.clear();
   count_of_.clear();
   with_bodies_ = naming_sizes_ = 0;
   for (const Node& node : nodes_) count(node, 1);

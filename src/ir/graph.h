@@ -68,9 +68,6 @@ struct GraphOutput {
   Value value;
 };
 
-template <class T>
-using ByName = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
-
 class Graph : public SizeScope {
  public:
   // `around`: a graph whose symbols and guards hold here too, without a copy. It must outlive this one.
@@ -100,7 +97,7 @@ class Graph : public SizeScope {
   const OpInfo& info(Op op) const { return table_->info(op); }
   const OpInfo& info(const Node& node) const { return table_->info(node.op); }
 
-  bool is_found_in_run(std::string_view symbol) const;  // the contents of a value decide the size (semantics.md S6)
+  bool is_fresh(std::string_view symbol) const;  // the contents of a value decide the size (semantics.md S6)
   bool is_same_type(const ValueType& a, const ValueType& b) const;  // if all ranges and guards hold
 
   // Appends a node: checks it against its row and infers its outputs. On failure the graph is as before; the status
@@ -143,7 +140,7 @@ class Graph : public SizeScope {
   void set_attr(uint32_t node, std::string_view name, AttrValue value);            // must not change the types
   void set_output(size_t output, Value value) { outputs_[output].value = value; }  // of the same type
   // For a graph without nodes, whose symbols are those of another graph: takes note of the sizes that a node of the
-  // other graph decides, so is_found_in_run knows them.
+  // other graph decides, so is_fresh knows them.
   void note_decided(const Node& node) { count_decided(node, 1); }
   // A point to which roll_back returns: it also removes later nodes.
   struct Mark {
@@ -177,7 +174,7 @@ class Graph : public SizeScope {
   ByName<uint32_t> output_index_;
   std::vector<int> count_of_;                            // by op
   int with_bodies_ = 0, naming_sizes_ = 0;               // nodes
-  ByName<int> found_in_run_;                             // how many nodes decide the size of a symbol in the run
+  ByName<int> fresh_;                             // how many nodes decide the size of a symbol in the run
 };
 
 // Something for each value of a graph: [node][output].
@@ -196,10 +193,10 @@ void visit_symbols(const Node& node, const std::function<void(const std::string&
 struct DecidedSize {
   std::string symbol;
   uint32_t node;
-  bool in_run;  // the contents of a value decide it; else it follows from other sizes
+  bool is_fresh;  // the contents of a value decide it; else it follows from other sizes
 };
 std::vector<DecidedSize> decided_sizes(const Graph& graph);
-using VisitDecided = std::function<void(const std::string& symbol, bool in_run)>;
+using VisitDecided = std::function<void(const std::string& symbol, bool is_fresh)>;
 void visit_decided_sizes(const Node& node, const VisitDecided& visit);  // of one node
 
 // Whether equal nodes may become one, and one that nobody needs may go: it has no effect, nor has a node of its bodies.

@@ -58,10 +58,8 @@ Result<Signature> parse_signature(std::string_view text) {
   if (arrow == std::string_view::npos) return Status(Code::kInternal, "a signature needs \"->\"");
   for (std::string_view part : split_and_trim(text.substr(0, arrow), ','))
     signature.in.push_back(RLX_TRY(parse_port(part)));
-  for (std::string_view part : split_and_trim(text.substr(arrow + 2), ',')) {
+  for (std::string_view part : split_and_trim(text.substr(arrow + 2), ','))
     signature.out.push_back(RLX_TRY(parse_port(part)));
-    signature.variadic_out |= signature.out.back().variadic;
-  }
   return signature;
 }
 

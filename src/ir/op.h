@@ -89,7 +89,6 @@ struct Port {
 
 struct Signature {
   std::vector<Port> in, out;
-  bool variadic_out = false;  // "y...": the attributes or sub-graphs say how many outputs
 };
 
 struct OpInfo {

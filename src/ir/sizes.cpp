@@ -66,7 +66,7 @@ Status SizeScope::declare_symbol(std::string_view name, Interval range) {
     return refuse(format("cannot be in [{}, {}] and in [{}, {}]", before.lo, before.hi, range.lo, range.hi))
         .with("expected", format("within [{}, {}]", before.lo, before.hi))
         .with("got", format("[{}, {}]", range.lo, range.hi));
-  if (known && both.lo == before.lo && both.hi == before.hi) return {};
+  if (known && both == before) return {};
   auto own = symbol_index_.find(name);
   if (own != symbol_index_.end()) {
     narrowed_.emplace_back(own->second, before);

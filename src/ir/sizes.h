@@ -91,7 +91,7 @@ class SizeScope {
 
   const SizeScope* around_;
   std::vector<std::pair<std::string, Interval>> symbols_;
-  BySymbol<uint32_t> symbol_index_;
+  ByName<uint32_t> symbol_index_;
   std::vector<std::pair<uint32_t, Interval>> narrowed_;  // symbol, and its earlier range: for roll_back
   std::vector<Guard> guards_;
   std::unordered_multimap<size_t, uint32_t> guard_index_;  // by the hash of the difference b - a

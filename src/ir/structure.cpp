@@ -31,8 +31,7 @@ static bool same_outputs(const Graph& a, const Graph& b) {
 static bool has_ranges(const Graph& graph, const Graph& of) {
   std::unordered_set<std::string> others;  // of another range
   for (const auto& [name, range] : of.symbols()) {
-    Interval known = graph.symbol_range(name);
-    if (!graph.has_symbol(name) || known.lo != range.lo || known.hi != range.hi) others.insert(name);
+    if (!graph.has_symbol(name) || graph.symbol_range(name) != range) others.insert(name);
   }
   bool is_used = false;
   if (!others.empty()) visit_symbols(of, [&](const std::string& name) { is_used |= others.contains(name); });

@@ -39,11 +39,4 @@ Result<Graph> parse(std::string_view text, const OpTable& table = op_table(),
 // RLX_E_OPTION with detail "column".
 Result<NamedAttrs> parse_attrs(std::string_view text);
 
-// An op's name and its attributes: "layer_norm axis=-1".
-struct OpText {
-  std::string op;
-  NamedAttrs attrs;
-};
-Result<OpText> parse_op_text(std::string_view text);
-
 }  // namespace rlx

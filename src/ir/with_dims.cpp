@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/contains.h"
+#include "base/free_name.h"
 #include "base/shortened.h"
 #include "base/size_failure.h"
 #include "ir/body.h"
@@ -56,8 +57,7 @@ static SymbolDims new_names(const Attrs& attrs, const SymbolDims& dims) {
   SymbolDims renamed;
   for (const std::string& name : own) {
     if (!contains(coming, name) || renamed.contains(name)) continue;
-    std::string other = name;
-    for (int k = 2; contains(taken, other); k++) other = name + "." + std::to_string(k);
+    std::string other = free_name(name, [&](const std::string& it) { return contains(taken, it); });
     taken.push_back(other);
     renamed.emplace(name, Dim::symbol(other));
   }
@@ -227,9 +227,7 @@ class Copying {
       auto has_it = [&](const auto& of_original) { return renamed(of_original.first, names_) == name; };
       return to_.has_symbol(name) || std::any_of(from_.symbols().begin(), from_.symbols().end(), has_it);
     };
-    std::string name = symbol;
-    for (int k = 2; is_taken(name); k++) name = symbol + "." + std::to_string(k);
-    return name;
+    return free_name(symbol, is_taken);
   }
 
   // Notes the sizes that the original node decided and that now follow from the new dims.

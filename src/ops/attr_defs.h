@@ -130,11 +130,11 @@ inline AttrDef naming(NamedSymbols names, AttrDef def) {
   def.names = names;
   return def;
 }
-inline AttrDef opt_found_symbol(std::string_view name) {
-  return naming(NamedSymbols::kFound, opt_str(name));
+inline AttrDef opt_fresh_symbol(std::string_view name) {
+  return naming(NamedSymbols::kFresh, opt_str(name));
 }
-inline AttrDef opt_found_symbols(std::string_view name) {
-  return naming(NamedSymbols::kFound, opt_strs(name));
+inline AttrDef opt_fresh_symbols(std::string_view name) {
+  return naming(NamedSymbols::kFresh, opt_strs(name));
 }
 inline AttrDef opt_chosen_symbols(std::string_view name) {
   return naming(NamedSymbols::kChosen, opt_strs(name));

@@ -195,7 +195,7 @@ class JoinedSizes {
  private:
   bool depends_on_run(const Dim& dim) const {
     bool found = false;
-    visit_symbols(dim, [&](const std::string& symbol) { found |= args_.graph.is_found_in_run(symbol); });
+    visit_symbols(dim, [&](const std::string& symbol) { found |= args_.graph.is_fresh(symbol); });
     return found;
   }
 

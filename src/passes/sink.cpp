@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/contains.h"
+#include "base/free_name.h"
 #include "ir/facts.h"
 #include "ir/outputs.h"
 #include "passes/graph_copy.h"
@@ -38,7 +39,7 @@ class Sinking {
     GraphCopy copy(given, *made), sunk(graph_, *made);
     RLX_TRY(copy.declare());
     for (size_t i = 0; i < given.inputs().size(); i++)
-      if (!sinks[i + skipped]) RLX_TRY(copy.add_input(i, free_name(given, given.leaf_name(given.inputs()[i]))));
+      if (!sinks[i + skipped]) RLX_TRY(copy.add_input(i, free_input_name(given, given.leaf_name(given.inputs()[i]))));
     auto uses = use_counts(given);
     for (size_t i = 0; i < given.inputs().size(); i++) {
       Value input{given.inputs()[i], 0};
@@ -96,15 +97,12 @@ class Sinking {
   }
 
   // A name for an input of the body. A param that sinks keeps its name, so the input must not have it.
-  std::string free_name(const Graph& body, const std::string& wanted) const {
-    auto is_param = [&](const std::string& name) {
+  std::string free_input_name(const Graph& body, const std::string& wanted) const {
+    return free_name(wanted, [&](const std::string& name) {
       auto leaf = graph_.find_leaf(name);
-      return leaf && graph_.node(*leaf).op == Op::kParam;
-    };
-    std::string name = wanted;
-    for (int i = 2; is_param(name) || (name != wanted && body.find_leaf(name)); i++)
-      name = wanted + "." + std::to_string(i);
-    return name;
+      bool is_param = leaf && graph_.node(*leaf).op == Op::kParam;
+      return is_param || (name != wanted && body.find_leaf(name));
+    });
   }
 
   const Graph& graph_;

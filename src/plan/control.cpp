@@ -104,9 +104,9 @@ std::vector<JoinedSize> joined_sizes(const Node& node) {
   std::vector<JoinedSize> found;
   if (node.op != Op::kIf) return found;
   const Graph &then = *node.attrs.graph("then"), &otherwise = *node.attrs.graph("else");
-  visit_decided_axes(node, [&](uint32_t output, uint32_t axis, const std::string& symbol, bool in_run) {
+  visit_decided_axes(node, [&](uint32_t output, uint32_t axis, const std::string& symbol, bool is_fresh) {
     found.push_back({symbol, then.type(then.outputs()[output].value).dims[axis],
-                     otherwise.type(otherwise.outputs()[output].value).dims[axis], !in_run});
+                     otherwise.type(otherwise.outputs()[output].value).dims[axis], !is_fresh});
   });
   return found;
 }
@@ -127,8 +127,8 @@ Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const 
   bytes += lowered.alignment;
   control.out_bytes = RLX_TRY(output_bytes(node, sizes, lowered.graph.describe(step.node)));
   add_carries(control, carries, lowered.alignment, bytes);
-  visit_decided_axes(node, [&](uint32_t output, uint32_t axis, const std::string& symbol, bool in_run) {
-    if (in_run) control.decides.push_back({output, axis, plan.symbol(symbol)});
+  visit_decided_axes(node, [&](uint32_t output, uint32_t axis, const std::string& symbol, bool is_fresh) {
+    if (is_fresh) control.decides.push_back({output, axis, plan.symbol(symbol)});
   });
   if (node.op == Op::kScan && node.attrs.has("length")) control.length = sizes.id(node.attrs.dim("length"));
   if (node.op == Op::kIf && node.attrs.has("when")) control.when = sizes.id(node.attrs.dim("when"));

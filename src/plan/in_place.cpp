@@ -6,9 +6,7 @@
 namespace rlx {
 
 static Dim count_of(const Plan& plan, std::span<const SizeId> ids) {
-  std::vector<Dim> dims;
-  for (SizeId id : ids) dims.push_back(plan.sizes[id]);
-  return element_count(std::span<const Dim>(dims));
+  return element_count(plan.dims(ids));
 }
 
 // The base of a buffer stands in the plan's list, because sharing may still change it; that of a slot in the access.

@@ -27,6 +27,18 @@ uint32_t Plan::known_at(const Dim& dim) const {
   return last;
 }
 
+Dims dims_at(std::span<const SizeId> ids, std::span<const int64_t> sizes) {
+  Dims dims;
+  for (SizeId id : ids) dims.push_back(sizes[id]);
+  return dims;
+}
+
+std::vector<Dim> Plan::dims(std::span<const SizeId> ids) const {
+  std::vector<Dim> dims;
+  for (SizeId id : ids) dims.push_back(sizes[id]);
+  return dims;
+}
+
 uint32_t Plan::known_at(std::span<const SizeId> dims) const {
   uint32_t last = PlanSymbol::kGiven;
   for (SizeId id : dims) last = PlanSymbol::later(last, known_at(sizes[id]));

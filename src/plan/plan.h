@@ -71,6 +71,8 @@ struct LowerOptions {
 Result<std::shared_ptr<const Lowered>> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of);
 
 using SizeId = uint32_t;  // into Plan::sizes
+using SizeIds = StaticVector<SizeId, kMaxRank>;
+Dims dims_at(std::span<const SizeId> ids, std::span<const int64_t> sizes);  // in a run
 
 // Where a run finds bytes: the arena, the region of values that depend on sizes only, then one base per input slot,
 // output slot, resident value and room.
@@ -83,8 +85,8 @@ struct Access {
   uint32_t base = 0;
   int64_t offset = 0;  // of the buffer in its base, in bytes; fixed for all sizes
   SizeId shift = 0;    // of the view in the buffer, in elements
-  StaticVector<SizeId, kMaxRank> dims;
-  StaticVector<SizeId, kMaxRank> strides;
+  SizeIds dims;
+  SizeIds strides;
   bool dense = true;
   static constexpr uint32_t kNoBuffer = UINT32_MAX;
   uint32_t buffer = kNoBuffer;  // into Plan::buffers
@@ -108,7 +110,7 @@ struct Step {
 struct PlanRoom {
   uint32_t base = 0;
   DType dtype = DType::kNone;
-  StaticVector<SizeId, kMaxRank> dims;
+  SizeIds dims;
   uint32_t known = 0;  // known_at of its dims
 };
 
@@ -137,7 +139,7 @@ struct PlanSymbol {
 };
 
 struct PlanSlot {
-  StaticVector<SizeId, kMaxRank> dims;
+  SizeIds dims;
   Dims upper;
   int64_t bytes = 0;             // at the upper sizes
   bool is_open = false;          // no upper size is known: it lies in a room
@@ -211,7 +213,7 @@ struct Plan {
 
   std::shared_ptr<const Lowered> lowered;
   std::vector<PlanSymbol> symbols;
-  std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> symbol_ids;
+  ByName<uint32_t> symbol_ids;
   std::vector<Dim> sizes;   // the size table: every distinct dim of the plan
   std::vector<Step> steps;  // those before `first_run_step` run when sizes have changed
   uint32_t first_run_step = 0;
@@ -232,6 +234,7 @@ struct Plan {
   // The step that finds the last symbol of this dim; kGiven if all are known before the run.
   uint32_t known_at(const Dim& dim) const;
   uint32_t known_at(std::span<const SizeId> dims) const;
+  std::vector<Dim> dims(std::span<const SizeId> ids) const;
   const Graph& graph() const { return lowered->graph; }
   size_t guard_count() const { return graph().guards().size() + early_guards.size(); }
   const Guard& guard(size_t index) const {

@@ -19,11 +19,7 @@ static std::string base_text(const Plan& plan, uint32_t base) {
 
 static std::string access_text(const Plan& plan, const Access& access) {
   if (access.dtype == DType::kNone) return "-";
-  auto dims = [&](std::span<const SizeId> ids) {
-    std::vector<Dim> list;
-    for (SizeId id : ids) list.push_back(plan.sizes[id]);
-    return text_of(list);
-  };
+  auto dims = [&](std::span<const SizeId> ids) { return text_of(plan.dims(ids)); };
   std::string text = base_text(plan, access.base);
   if (access.offset) text += "+" + std::to_string(access.offset);
   text += ":" + std::string(name(access.dtype)) + dims(access.dims);

@@ -67,7 +67,7 @@ struct SizeTable::Branch {
       bounds.emplace(std::move(size.symbol), bound_of_count(of.node(size.node)));
   }
   const Graph& graph;
-  std::unordered_map<std::string, const Dim*, TextHash, std::equal_to<>> bounds;  // null: none but its range
+  ByName<const Dim*> bounds;  // null: none but its range
 };
 
 // The sizes in which the branches of one `if` differ.
@@ -236,8 +236,8 @@ SizeId SizeTable::id(const Dim& dim) {
   return found->second;
 }
 
-StaticVector<SizeId, kMaxRank> SizeTable::ids(std::span<const Dim> dims) {
-  StaticVector<SizeId, kMaxRank> ids;
+SizeIds SizeTable::ids(std::span<const Dim> dims) {
+  SizeIds ids;
   for (const Dim& dim : dims) ids.push_back(id(dim));
   return ids;
 }

@@ -19,7 +19,7 @@ class SizeTable {
   Status set_symbols(const UpperSizes& upper);
 
   SizeId id(const Dim& dim);
-  StaticVector<SizeId, kMaxRank> ids(std::span<const Dim> dims);
+  SizeIds ids(std::span<const Dim> dims);
   Interval range(const Dim& dim) const;  // up to the upper sizes
   Dims upper(std::span<const Dim> dims) const;
   bool is_open(std::span<const Dim> dims) const;  // whether one of them has no upper size

@@ -20,7 +20,7 @@ Status Steps::add_all() {
   decide_aliases();
   add_output_copies();
   for (const DecidedSize& size : decided_sizes(graph_))
-    if (uint32_t symbol = plan_.symbol(size.symbol); symbol != Plan::kNoSymbol && size.in_run)
+    if (uint32_t symbol = plan_.symbol(size.symbol); symbol != Plan::kNoSymbol && size.is_fresh)
       plan_.symbols[symbol].made_by = step_of_[size.node];
   for (PlanRoom& room : plan_.rooms) room.known = plan_.known_at(room.dims);
   return {};

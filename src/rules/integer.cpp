@@ -291,7 +291,7 @@ static Expr pair_of_quantised(const Match& m) {
 
 // quantize_linear(dequantize_linear(q, s, z), s, z) -> q, also through views: exact for normal scales, as a quotient
 // that is rounded twice is far closer to q - z than to another integer
-static Expr quantised_again(const Match& m) {
+static Expr quantized_again(const Match& m) {
   Expr under = m.under_views(m.in(0));
   auto from = under ? scaled(m, under) : std::nullopt;
   if (!from || from->q.dtype() != m.anchor().dtype()) return Expr();
@@ -311,7 +311,7 @@ void add_integer_rules(RuleSet& rules) {
   rules.add(exact, "integer_conv", {Op::kConv}, conv_of_integers, {.depth = 2});
   rules.add(close, "integer_conv_scaled", {Op::kConv}, conv_of_scaled, {.depth = 2, .needs = {Op::kDequantizeLinear}});
   add_rules_after_products(rules);
-  rules.add(exact, "quantised_again", {Op::kQuantizeLinear}, quantised_again, {.needs = {Op::kDequantizeLinear}});
+  rules.add(exact, "quantized_again", {Op::kQuantizeLinear}, quantized_again, {.needs = {Op::kDequantizeLinear}});
   rules.add(exact, "quantized_pair", {Op::kQuantizeLinear}, pair_of_quantised,
             {.depth = 2, .needs = {Op::kDequantizeLinear}});
 }

@@ -41,17 +41,13 @@ Status ControlStep::run(const RunScope& scope) {
 
 Status ControlStep::begin() {
   std::span<const int64_t> sizes = around_.sizes().values();
-  auto dims_of = [&](const Access& access, Dims& dims) {
-    dims.resize(0);
-    for (SizeId id : access.dims) dims.push_back(sizes[id]);
-  };
   for (size_t i = 0; i < in_.size(); i++) {
     in_[i] = around_.address(step_.in[i]);
-    dims_of(step_.in[i], in_dims_[i]);
+    in_dims_[i] = dims_at(step_.in[i].dims, sizes);
   }
   for (size_t i = 0; i < out_.size(); i++) {
     out_[i] = around_.address(step_.out[i]);
-    dims_of(step_.out[i], dims_[i]);
+    dims_[i] = dims_at(step_.out[i].dims, sizes);
     rooms_[i] = nullptr;
     if (!is_open(i)) continue;
     rooms_[i] = around_.room_of(step_.out[i].base);

@@ -101,9 +101,7 @@ Place Frame::address(const Access& access) const {
 // ---- rooms ----
 
 static Result<int64_t> bytes_now(DType dtype, std::span<const SizeId> dims, std::span<const int64_t> sizes) {
-  Dims now;
-  for (SizeId id : dims) now.push_back(sizes[id]);
-  return static_cast<int64_t>(RLX_TRY(Tensor::checked_bytes(dtype, now)));
+  return static_cast<int64_t>(RLX_TRY(Tensor::checked_bytes(dtype, dims_at(dims, sizes))));
 }
 
 Room* Frame::room_of(uint32_t base) {
@@ -230,9 +228,7 @@ Status Frame::settle() {
 }
 
 Dims Frame::output_dims(size_t output) const {
-  Dims dims;
-  for (SizeId id : plan_.outputs[output].dims) dims.push_back(sizes_.values()[id]);
-  return dims;
+  return dims_at(plan_.outputs[output].dims, sizes_.values());
 }
 
 Status Frame::check_outputs(uint32_t known) const {

@@ -37,9 +37,7 @@ void Run::forget() {
 }
 
 Dims Run::dims(const PlanSlot& slot) const {
-  Dims dims;
-  for (SizeId id : slot.dims) dims.push_back(frame_->sizes().values()[id]);
-  return dims;
+  return dims_at(slot.dims, frame_->sizes().values());
 }
 
 int64_t Run::bytes(DType dtype, const PlanSlot& slot) const {

@@ -81,7 +81,7 @@ class Weights {
   std::deque<Entry> entries_;  // a deque: names stay where they are
   std::unordered_map<std::string_view, size_t> by_name_;
   std::vector<std::pair<std::string, std::string>> metadata_;
-  std::unordered_map<std::string, size_t, TextHash, std::equal_to<>> metadata_index_;  // by key
+  ByName<size_t> metadata_index_;  // by key
   std::unordered_multimap<size_t, Form> forms_;                                        // by hash of the key
   std::unordered_multimap<const Storage*, size_t> hashes_of_;  // of the forms that read a source
   size_t makers_ = 0;                                          // calls of `form` that are making one now

@@ -100,7 +100,7 @@ std::string of_another_type(size_t output, const Tensor& got, const Tensor& want
 // the two equal, but no plan can be made.
 std::optional<std::string> open_size(const RandomGraph& random, const SymbolSizes& bound) {
   for (const DecidedSize& size : decided_sizes(random.graph))
-    if (size.in_run && bound.contains(size.symbol)) return size.symbol;
+    if (size.is_fresh && bound.contains(size.symbol)) return size.symbol;
   std::set<std::string> given, named;
   for (const auto& [symbol, size] : bound) given.insert(symbol);
   visit_nodes(random.graph, [&](const Graph&, const Node& node) {

@@ -201,6 +201,16 @@ Expr if_node(Draw& draw, Builder& b) {
 
 // ---- loops ----
 
+// Sizes of their own that carries have inside of a loop.
+struct OwnSizes {
+  std::vector<std::string> names;
+  Interval range;
+
+  bool declare(Graph& body) const {
+    return std::ranges::all_of(names, [&](const std::string& name) { return body.declare_symbol(name, range).ok(); });
+  }
+};
+
 // The types of carries inside of a loop: an axis or two have sizes of their own.
 std::vector<ValueType> own_types(Draw& draw, std::vector<ValueType> types, size_t first, size_t carries,
                                  std::vector<std::string>& own) {
@@ -218,10 +228,9 @@ std::vector<ValueType> own_types(Draw& draw, std::vector<ValueType> types, size_
 }
 
 std::optional<Graph> varying_body(Draw& draw, const std::vector<ValueType>& types, const std::vector<ValueType>& inner,
-                                  size_t first, size_t carries, const std::vector<std::string>& own, int64_t stacked) {
+                                  size_t first, size_t carries, const OwnSizes& own, int64_t stacked) {
   Draw body = Draw::body_of(draw, "body");
-  for (const std::string& name : own)
-    if (!body.graph.declare_symbol(name, {0, 48}).ok()) return std::nullopt;
+  if (!own.declare(body.graph)) return std::nullopt;
   Builder builder(body.graph);
   auto in = add_inputs(body, builder, inner);
   if (!in) return std::nullopt;
@@ -237,11 +246,9 @@ std::optional<Graph> varying_body(Draw& draw, const std::vector<ValueType>& type
 }
 
 // A few trips at most; fewer where a carry is large enough.
-std::optional<Graph> varying_cond(Draw& draw, const std::vector<ValueType>& inner,
-                                  const std::vector<std::string>& own) {
+std::optional<Graph> varying_cond(Draw& draw, const std::vector<ValueType>& inner, const OwnSizes& own) {
   Draw cond = Draw::body_of(draw, "cond");
-  for (const std::string& name : own)
-    if (!cond.graph.declare_symbol(name, {0, 48}).ok()) return std::nullopt;
+  if (!own.declare(cond.graph)) return std::nullopt;
   Builder builder(cond.graph);
   auto in = add_inputs(cond, builder, inner);
   if (!in) return std::nullopt;
@@ -258,8 +265,7 @@ struct Loop {
   size_t first, carries, n_xs;  // the first carry whose size may vary; the numbers of carries and of xs
 };
 
-bool add_trips(Draw& draw, const Loop& loop, const std::vector<ValueType>& inner, const std::vector<std::string>& own,
-               NamedAttrs& attrs) {
+bool add_trips(Draw& draw, const Loop& loop, const std::vector<ValueType>& inner, const OwnSizes& own, NamedAttrs& attrs) {
   if (!loop.is_scan) {
     auto cond = varying_cond(draw, inner, own);
     if (cond) attrs.emplace_back("cond", shared_body(draw, std::move(*cond)));
@@ -288,13 +294,13 @@ Expr loop_node(Draw& draw, Builder& b) {
     types.push_back(x.type());
   }
   if (loop.n_xs) types[loop.carries].dims.erase(types[loop.carries].dims.begin());
-  std::vector<std::string> own;
-  std::vector<ValueType> inner = own_types(draw, types, loop.first, loop.carries, own);
+  OwnSizes own{{}, draw.random.chance(75) ? Interval{0, 48} : Interval()};  // or without a bound
+  std::vector<ValueType> inner = own_types(draw, types, loop.first, loop.carries, own.names);
   int64_t stacked = draw.random.chance(30) ? 1 : 0;
   auto body = varying_body(draw, types, inner, loop.first, loop.carries, own, stacked);
   if (!body) return {};
   NamedAttrs attrs{{"body", shared_body(draw, std::move(*body))}, {"n_carry", static_cast<int64_t>(loop.carries)}};
-  if (!own.empty()) attrs.emplace_back("carried", own);
+  if (!own.names.empty()) attrs.emplace_back("carried", own.names);
   if (!add_trips(draw, loop, inner, own, attrs)) return {};
   Outputs out = b.ops(loop.is_scan ? Op::kScan : Op::kWhile, in, attrs);
   return b.status().ok() ? followed(draw, b, draw.random.pick(out)) : Expr();

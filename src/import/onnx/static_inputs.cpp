@@ -74,7 +74,7 @@ class Importer::StaticWalk {
   }
 
   void from_symbol(const std::string& symbol) {
-    if (!is_found_in_run(symbol)) return;
+    if (!is_fresh(symbol)) return;
     for (; listed_ <= importer_.levels_.size(); listed_++) {
       for (const DecidedSize& it : decided_sizes(importer_.graph_at(listed_)))
         if (it.in_run) deciders_.emplace(it.symbol, NodeAt(listed_, it.node));
@@ -83,9 +83,9 @@ class Importer::StaticWalk {
     if (decider != deciders_.end()) from(decider->second.first, Value{decider->second.second, 0});
   }
 
-  bool is_found_in_run(const std::string& symbol) const {
+  bool is_fresh(const std::string& symbol) const {
     for (size_t level = 0; level <= importer_.levels_.size(); level++)
-      if (importer_.graph_at(level).is_found_in_run(symbol)) return true;
+      if (importer_.graph_at(level).is_fresh(symbol)) return true;
     return false;
   }
 

@@ -78,8 +78,7 @@ class Printer {
   // As the parser does: by the innermost graph that has the symbol.
   bool knows(const std::string& symbol, Interval range) const {
     if (!graph_.has_symbol(symbol)) return around_ && around_->knows(symbol, range);
-    Interval known = graph_.symbol_range(symbol);
-    return known.lo == range.lo && known.hi == range.hi;
+    return graph_.symbol_range(symbol) == range;
   }
 
   void print_node(uint32_t index) {

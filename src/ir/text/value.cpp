@@ -220,13 +220,4 @@ Result<NamedAttrs> parse_attrs(std::string_view text) {
   return scan_attrs(in);
 }
 
-Result<OpText> parse_op_text(std::string_view text) {
-  text::Scanner in(text, text::Scanner::kLine);
-  in.skip_lines();
-  OpText result{std::string(in.word()), {}};
-  if (result.op.empty() || in.peek() == '=') return in.error("expected the name of an op");
-  result.attrs = RLX_TRY(scan_attrs(in));
-  return result;
-}
-
 }  // namespace rlx

@@ -12,7 +12,7 @@ namespace rlx {
 
 using namespace testing_programs;
 
-static std::shared_ptr<Storage> bytes(size_t count, bool writable = true) {
+static std::shared_ptr<Storage> bytes(size_t count, Writable writable = Writable::kYes) {
   std::shared_ptr<std::byte> data(new std::byte[count], [](const std::byte* it) { delete[] it; });
   return std::make_shared<Storage>(host_buffer(data, count), 0, count, writable);
 }
@@ -31,7 +31,7 @@ TEST(storage, has_writers_or_freezers_never_both) {
   EXPECT_EQ(Storage::written(storage), nullptr) << "one freezer is left";
   again = nullptr;
   EXPECT_TRUE(storage->is_writable());
-  EXPECT_EQ(Storage::written(bytes(8, false)), nullptr) << "read-only";
+  EXPECT_EQ(Storage::written(bytes(8, Writable::kNo)), nullptr) << "read-only";
 }
 
 TEST(storage, a_user_may_be_made_of_a_user_any_number_of_times) {
@@ -94,7 +94,7 @@ TEST(exec, a_link_keeps_what_was_written_before_it) {
 TEST(exec, refuses_to_write_what_is_frozen_or_read_only) {
   auto env = env_with(1);
   auto exec = Exec::create(appender(env)).value();
-  Tensor mapped = *Tensor::over(DType::kF32, std::array<int64_t, 1>{3}, bytes(12, false));
+  Tensor mapped = *Tensor::over(DType::kF32, std::array<int64_t, 1>{3}, bytes(12, Writable::kNo));
   ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, mapped).ok());
   EXPECT_EQ(exec->link(0, 0).code(), Code::kState) << "the link would write it";
   ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, Tensor()).ok());

@@ -61,7 +61,7 @@ TEST(run_queue, whoever_waits_does_the_work_where_there_is_no_thread) {
     auto fence = exec->submit({});
     if (!is_ready || !fence.ok()) _exit(2);
     constexpr uint64_t kSecond = 1000000000;
-    Status status = Fence::wait({&*fence, 1}, true, kSecond, nullptr);
+    Status status = Fence::wait(Fence::Until::kAll, {&*fence, 1}, kSecond);
     _exit(status.ok() && fence->result().ok() ? 0 : 1);
   }
   int status = 0;

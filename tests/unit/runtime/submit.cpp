@@ -71,7 +71,7 @@ TEST_P(submit, a_run_waits_for_fences_of_the_host) {
   auto done = exec->submit({&gate, 1});
   ASSERT_TRUE(done.ok()) << done.status().message();
   EXPECT_FALSE(done->is_done());
-  EXPECT_EQ(Fence::wait({&*done, 1}, true, 1000000, nullptr).code(), Code::kTimeout);
+  EXPECT_EQ(Fence::wait(Fence::Until::kAll, {&*done, 1}, 1000000).code(), Code::kTimeout);
   x.as<float>()[0] = 7;
   std::thread host([&] { gate.signal({}); });
   EXPECT_TRUE(waited(*done).ok());
@@ -97,7 +97,7 @@ TEST_P(submit, a_failure_aborts_what_waits_for_another_fence_too) {
   failing.signal(Status(Code::kUnknown, "driver"));
   ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, filled({3}, 1)).ok());
   for (const auto* run : {&first, &second, &other}) {
-    EXPECT_EQ(Fence::wait({&**run, 1}, true, 10'000'000'000, nullptr).code(), Code::kOk);
+    EXPECT_EQ(Fence::wait(Fence::Until::kAll, {&**run, 1}, 10'000'000'000).code(), Code::kOk);
     EXPECT_EQ((*run)->result().code(), Code::kAborted);
   }
   EXPECT_TRUE(waited(*exec->submit({})).ok()) << "a later run starts clean";
@@ -210,10 +210,10 @@ TEST_P(submit, any_of_several_fences_is_named) {
   Fence gate(env->queue().helper());
   Fence fences[] = {*a->submit({&gate, 1}), *b->submit({})};
   size_t which = 9;
-  ASSERT_TRUE(Fence::wait(fences, false, Fence::kForever, &which).ok());
+  ASSERT_TRUE(Fence::wait(Fence::Until::kAny, fences, Fence::kForever, &which).ok());
   EXPECT_EQ(which, 1u);
   gate.signal({});
-  ASSERT_TRUE(Fence::wait(fences, true, Fence::kForever, &which).ok());
+  ASSERT_TRUE(Fence::wait(Fence::Until::kAll, fences, Fence::kForever, &which).ok());
   EXPECT_EQ(which, 0u);
 }
 
