@@ -77,7 +77,7 @@ class Importer::StaticWalk {
     if (!is_fresh(symbol)) return;
     for (; listed_ <= importer_.levels_.size(); listed_++) {
       for (const DecidedSize& it : decided_sizes(importer_.graph_at(listed_)))
-        if (it.in_run) deciders_.emplace(it.symbol, NodeAt(listed_, it.node));
+        if (it.is_fresh) deciders_.emplace(it.symbol, NodeAt(listed_, it.node));
     }
     auto decider = deciders_.find(symbol);
     if (decider != deciders_.end()) from(decider->second.first, Value{decider->second.second, 0});
