@@ -38,13 +38,12 @@ constexpr Activation kActivations[] = {
     {"mish", Op::kMish},
 };
 
-// Files hold 1.702 rounded to the dtype of the node; kernels hold it in f32.
+// Files hold 1.702 rounded to the dtype of the node; kernels hold it in f32, or in f64.
 bool is_same(const AttrValue& a, const AttrValue& b, DType dtype) {
   const double *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
   if (!x || !y) return equal(a, b);
-  auto held = [&](double number) {
-    return element_as_f64(*scalar_tensor(is_half(dtype) ? dtype : DType::kF32, number), 0);
-  };
+  DType held_in = is_half(dtype) || dtype == DType::kF64 ? dtype : DType::kF32;
+  auto held = [&](double number) { return element_as_f64(*scalar_tensor(held_in, number), 0); };
   return held(*x) == held(*y);
 }
 

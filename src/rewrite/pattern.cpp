@@ -144,6 +144,17 @@ std::optional<Interval> Match::range(Expr x) const {
 bool Match::is_resident(Expr x) const {
   return workspace_->facts().is_resident(x.value());
 }
+bool Match::is_known(Expr x) const {
+  const Facts& facts = workspace_->facts();
+  uint32_t node = x.value().node;
+  return facts.phase(node) != Phase::kRun && !facts.reads_params(node);
+}
+std::optional<double> Match::found_in(Expr x, Look look) const {
+  return workspace_->found_in(x.value(), look);
+}
+bool Match::may_follow(size_t readers) const {
+  return workspace_->may_follow(readers);
+}
 bool Match::may_be_repeated(Expr x) const {
   return workspace_->may_be_repeated(x.value());
 }
@@ -385,13 +396,15 @@ class Matcher {
   bool finish_product(const ProductState& state, const Goal* next) {
     std::vector<Value> left;
     collect_rest(state, 0, left);
+    const double wanted = state.pattern->number;
     double found = 1;
     for (Value factor : left) {
       auto number = match_.splat(match_.builder().wrap(factor));
       if (!number) return false;
+      if (is_exact() && *number != 1 && *number != wanted) return false;  // a product with it may overflow or round
       found *= *number;
     }
-    return near(found, state.pattern->number, match_.anchor().dtype()) && solve(next);
+    return near(found, wanted, match_.anchor().dtype()) && solve(next);
   }
 
   // Whether the occurrence has a part in common with a placed factor.
@@ -423,16 +436,19 @@ class Matcher {
   }
 
   // Files hold constants that were rounded in the dtype or in f32. A half that is further away than rounding takes it,
-  // such as the one beside 1, is another number; so is an f64 that only f32 takes for the same.
-  static bool near(double got, double wanted, DType dtype) {
-    if (got == wanted || wanted == 0) return got == wanted;
+  // such as the one beside 1, is another number; so is an f64 that only f32 takes for the same. To a rule that keeps
+  // every bit each other number is another.
+  bool near(double got, double wanted, DType dtype) const {
+    if (got == wanted || wanted == 0 || is_exact()) return got == wanted;
     int digits = dtype == DType::kBF16 ? 8 : 11;
     double relative = dtype == DType::kF64 ? 0x1p-48 : 2e-6;
     double allowed = is_half(dtype) ? std::ldexp(1.0, std::ilogb(wanted) - digits) : relative * std::fabs(wanted);
     return std::fabs(got - wanted) < allowed;
   }
 
-  static bool matches(const AttrValue& got, const AttrValue& wanted, DType dtype) {
+  bool is_exact() const { return match_.grade_ == Grade::kExact; }
+
+  bool matches(const AttrValue& got, const AttrValue& wanted, DType dtype) const {
     const double *a = std::get_if<double>(&got), *b = std::get_if<double>(&wanted);
     return a && b ? near(*a, *b, dtype) : equal(got, wanted);
   }

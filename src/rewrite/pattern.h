@@ -27,7 +27,7 @@ class Pattern {
   Pattern() = default;
   explicit Pattern(std::shared_ptr<const PatternNode> node) : node_(std::move(node)) {}
   // A number in a pattern matches a constant of any shape whose elements all equal it, up to the precision of their
-  // dtype: files hold rounded constants.
+  // dtype: files hold rounded constants. In a rule of grade `exact` they must equal it.
   Pattern(double number);  // NOLINT
 
   // The same pattern, but the value must also satisfy `holds`; `why` names the condition in the report of near misses.
@@ -47,7 +47,7 @@ class Pattern {
 struct PatternNode {
   enum Kind : uint8_t {
     kAny,      // a wildcard
-    kNumber,   // a constant whose elements are all near `number`, or equal it if `exact`
+    kNumber,   // a constant whose elements are all near `number`, or equal it if `exact`, or if the rule is
     kSplat,    // a splat: a value of any shape that is known to be one number everywhere
     kOp,       // a node of `op` on `in`; commutative ops in either order
     kProduct,  // nested `mul`s flattened: each of `in` is a factor (or a product of some), what is left is `number`
@@ -79,7 +79,8 @@ Pattern resident();  // a constant, a param, or what is computed from these alon
 Pattern splat();     // a value of any shape that is known to be one number everywhere: Match::number gives it
 Pattern op(Op op, std::vector<Pattern> in);
 Pattern either(std::vector<Pattern> alternatives);
-// `factors` in any order; all other factors must be splats whose product is near `number`.
+// `factors` in any order; all other factors must be splats whose product is near `number`. In a rule of grade `exact`
+// one of them is `number`, and all others are 1.
 Pattern product(std::vector<Pattern> factors, double number = 1);
 Pattern maybe_cast(Pattern x);  // x, or x cast between a half and f32
 // x, or a chain of views of x that all pass the test. The matcher steps over every such view. So x is the first value
@@ -112,12 +113,16 @@ inline Pattern neg(Pattern x) {
 
 class Workspace;
 
+// What a rule looks for in the elements of a constant.
+using Look = std::optional<double>(const Tensor&);
+
 // What a rule works with: the anchor, what the pattern's parts are bound to, what is known of values, and what rules
 // make. A rule gets a const Match. The members that note something about the attempt (take, require, offer, offer_all,
 // miss) are const all the same.
 class Match {
  public:
-  Match(Workspace& workspace, Expr anchor) : workspace_(&workspace), anchor_(anchor), taken_{anchor.value().node} {}
+  Match(Workspace& workspace, Expr anchor, Grade grade)
+      : workspace_(&workspace), anchor_(anchor), taken_{anchor.value().node}, grade_(grade) {}
   Expr operator[](const Pattern& pattern) const;  // what it is bound to, or an absent Expr
   double number(const Pattern& pattern) const;    // the number of a bound splat
   Expr anchor() const { return anchor_; }
@@ -138,6 +143,9 @@ class Match {
   const Affine* affine(Expr x) const;
   std::optional<Interval> range(Expr x) const;
   bool is_resident(Expr x) const;  // depends on params and constants alone
+  bool is_known(Expr x) const;     // depends on constants and sizes alone
+  // What `look` finds in a constant. It looks once, however many rules ask; nullopt also if x is no constant.
+  std::optional<double> found_in(Expr x, Look look) const;
 
   // Whether only the anchor, and values that were taken before, use x. If so, x is taken too: it vanishes with the
   // match.
@@ -146,6 +154,8 @@ class Match {
   uint32_t uses(Value value) const;
   // Nodes that read it, no more than `most`: a value may have many, and rules ask at each of them.
   std::vector<uint32_t> users(Expr x, size_t most = SIZE_MAX) const;
+  // Takes so many readers from what all rules of a pass together may follow; false if they are used up.
+  bool may_follow(size_t readers) const;
 
   // Whether rules of this grade may fire, and whether the device has no kernel for a composite that a rule has made.
   bool allows(Grade grade) const;
@@ -188,6 +198,7 @@ class Match {
   mutable std::vector<std::pair<Value, Value>> offered_;
   mutable size_t required_ = 0;
   mutable std::string reason_;
+  Grade grade_;  // of the rule
 };
 
 // Whether `pattern` matches at the match's anchor; fills in the bindings.

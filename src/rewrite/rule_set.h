@@ -84,7 +84,7 @@ struct RewriteReport {
     size_t nodes;  // of the resulting graph; for `prologue`, pieces
   };
   std::vector<PassTime> passes;
-  uint64_t visits = 0;    // of nodes, by all sets of rules and by `sink`
+  uint64_t visits = 0;    // of nodes, by all sets of rules, by rules that follow a value, and by `sink`
   uint64_t attempts = 0;  // of rules
 };
 

@@ -12,6 +12,9 @@ namespace rlx {
 // given graph and of expanded composites add to the budget, so rules that make more and more nodes come to an end too.
 static constexpr uint64_t kVisitsPerNode = 64;
 
+// How many readers rules may follow, for each node and for a graph. A network takes a few for each of its quotients.
+static constexpr uint64_t kFollowedPerNode = 64, kFollowed = 1 << 14;
+
 Workspace::Workspace(Graph graph, const RuleSet& rules, const RewriteOptions& options)
     : rules_(rules),
       options_(options),
@@ -20,7 +23,8 @@ Workspace::Workspace(Graph graph, const RuleSet& rules, const RewriteOptions& op
       builder_(graph_),
       known_(graph_),
       given_(static_cast<uint32_t>(graph_.nodes().size())),
-      visit_budget_(kVisitsPerNode * (given_ + 64)) {
+      visit_budget_(kVisitsPerNode * (given_ + 64)),
+      follow_budget_(kFollowed + kFollowedPerNode * given_) {
   builder_.set_add(add_hook, this);
 }
 
@@ -35,7 +39,7 @@ Result<Graph> Workspace::run() {
     }
     RLX_TRY(visit(node));
   }
-  if (options_.report) options_.report->visits += visits_;
+  if (options_.report) options_.report->visits += visits_ + followed_;
   return finish();
 }
 
@@ -152,7 +156,7 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
   if (options_.report) options_.report->attempts++;
   Graph::Mark mark = graph_.mark();
   Value value{node, 0};
-  Match match(*this, builder_.wrap(value));
+  Match match(*this, builder_.wrap(value), rule.grade);
   Expr replacement;
   if (!rule.pattern.get() || find_match(rule.pattern, match)) replacement = rule.apply(match);
   Status status = builder_.take_status();
@@ -200,6 +204,7 @@ void Workspace::roll_back(const Graph::Mark& mark) {
   for (size_t node = graph_.nodes().size(); node-- > mark.nodes;) forget(static_cast<uint32_t>(node));
   graph_.roll_back(mark);
   facts_.shorten(mark.nodes);
+  found_in_.erase(found_in_.lower_bound(static_cast<uint32_t>(mark.nodes)), found_in_.end());
   uses_.shorten(mark.nodes);
   states_.resize(mark.nodes);
 }
@@ -322,6 +327,15 @@ std::vector<uint32_t> Workspace::users(Value value, size_t most) const {
     return users.size() < most;
   });
   return users;
+}
+
+std::optional<double> Workspace::found_in(Value constant, Look look) {
+  const Tensor* tensor = graph_.constant(constant);
+  if (!tensor) return std::nullopt;
+  auto& found = found_in_[constant.node];
+  auto at = std::find_if(found.begin(), found.end(), [&](const auto& it) { return it.first == look; });
+  if (at != found.end()) return at->second;
+  return found.emplace_back(look, look(*tensor)).second;
 }
 
 bool Workspace::may_be_repeated(Value value) const {

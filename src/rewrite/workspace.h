@@ -5,6 +5,7 @@
 // of a node it reads, except inputs and params, which keep their order.
 #pragma once
 
+#include <map>
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
@@ -36,6 +37,8 @@ class Workspace {
   bool may_be_repeated(Value value) const;  // cheap or vanishing: constants, size-only values, views, casts
   uint32_t uses(Value value) const;
   std::vector<uint32_t> users(Value value, size_t most = SIZE_MAX) const;
+  std::optional<double> found_in(Value constant, Look look);
+  bool may_follow(size_t readers) { return (followed_ += readers) <= follow_budget_; }
 
  private:
   struct State {  // of a node
@@ -117,6 +120,9 @@ class Workspace {
   uint32_t given_ = 0;     // the number of nodes in the given graph
   uint32_t position_ = 0;  // of the anchor of this attempt
   uint64_t visits_ = 0, visit_budget_;
+  uint64_t followed_ = 0, follow_budget_;  // readers that rules have looked at on their way to a step
+  // By constant: what rules have found in it. No rule need read it again.
+  std::map<uint32_t, std::vector<std::pair<Look*, std::optional<double>>>> found_in_;
   uint32_t first_new_ = UINT32_MAX;  // during a replacement, nodes from here on keep their inputs
   bool changed_ = false;
   std::vector<uint32_t> stamps_;  // by node: the last walk that saw it

@@ -46,14 +46,14 @@ struct Masks {
 
 // For a constant lower triangle: the d for which it is true exactly where j <= i + d. Constants that are true
 // everywhere were dropped before.
-std::optional<int64_t> diagonal(const Tensor& tensor) {
+std::optional<double> diagonal(const Tensor& tensor) {
   if (tensor.rank() < 2 || tensor.dtype() != DType::kBool || tensor.count() == 0) return std::nullopt;
   const int64_t columns = tensor.dims().back(), rows = tensor.dims()[tensor.rank() - 2];
   int64_t shift = -1;
   while (shift + 1 < columns && element_as_i64(tensor, shift + 1)) shift++;
   for (int64_t i = 0; i < tensor.count(); i++)
     if ((element_as_i64(tensor, i) != 0) != (i % columns <= i / columns % rows + shift)) return std::nullopt;
-  return shift;
+  return static_cast<double>(shift);
 }
 
 // The same for a slice of such a table, with or without axes of size 1.
@@ -75,9 +75,8 @@ std::optional<Dim> diagonal(const Match& m, Expr mask) {
       if (from_end <= 2) shift += from_end == 2 ? starts[i] : Dim(0) - starts[i];
     }
   }
-  const Tensor* tensor = m.graph().constant(x.value());
-  auto found = tensor ? diagonal(*tensor) : std::nullopt;
-  return found ? std::optional(shift + *found) : std::nullopt;
+  auto found = m.found_in(x, diagonal);
+  return found ? std::optional(shift + static_cast<int64_t>(*found)) : std::nullopt;
 }
 
 // Whether a mask compares positions: a <= b or a < b of functions of i and j, or a triangle. Notes it in `out` if so.

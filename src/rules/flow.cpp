@@ -9,20 +9,60 @@ namespace rlx {
 
 namespace {
 
-constexpr size_t kMostFollowed = 16;  // values
+constexpr size_t kMostFollowed = 64;  // values
 constexpr size_t kMostReaders = 1024;
 
-// Ops that pass errors on, but are followed only where one operand is a number. Sums and products of two computed values are what
-// the residual stream of a network consists of, from its first layer to its last.
-constexpr Op kWithNumber[] = {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv, Op::kPow};
+// Ops that pass errors on, but are followed only where the first of their operands, so many, are numbers or come from
+// the value that is followed. Sums and products with other values are what the residual stream of a network consists
+// of, from its first layer to its last.
+struct WithNumbers {
+  Op op;
+  size_t operands;
+};
+constexpr WithNumbers kWithNumbers[] = {
+    {Op::kAdd, 2},
+    {Op::kSub, 2},
+    {Op::kMul, 2},
+    {Op::kDiv, 2},
+    {Op::kPow, 2},
+    {Op::kGatedResidual, 3},
+    {Op::kGatedAct, 2},
+    {Op::kBatchNorm, 5},
+    {Op::kGatherSum, 3},
+    {Op::kResidualRmsNorm, 3},
+    {Op::kResidualLayerNorm, 3},
+};
 
-bool holds_zeros_and_ones(const Tensor& tensor) {
-  return std::all_of(tensor.data(), tensor.data() + tensor.bytes(), [](std::byte it) { return it <= std::byte{1}; });
+// Ops that pass errors on, but not in their first result: a mean, a sum, the state that the next call begins with.
+constexpr Op kBesideFirst[] = {Op::kLayerNorm,         Op::kGroupNorm,       Op::kBatchNormTrain,
+                               Op::kResidualLayerNorm, Op::kResidualRmsNorm, Op::kCausalConv1d,
+                               Op::kLayerNormGrad,     Op::kRmsNormGrad,     Op::kGroupNormGrad};
+
+std::optional<double> zeros_and_ones(const Tensor& tensor) {
+  bool found =
+      std::all_of(tensor.data(), tensor.data() + tensor.bytes(), [](std::byte it) { return it <= std::byte{1}; });
+  return found ? std::optional(1.0) : std::nullopt;
+}
+
+// Whether an operand that is no number, and none of the values followed, counts. An einsum of one operand selects and
+// sums; of more it is a product of matrices.
+bool meets_others(const Match& m, const Node& node, const std::vector<Value>& followed) {
+  if (node.op == Op::kEinsum) return node.in.size() > 1;
+  auto row = std::find_if(std::begin(kWithNumbers), std::end(kWithNumbers),
+                          [&](const WithNumbers& it) { return it.op == node.op; });
+  if (row == std::end(kWithNumbers)) return false;
+  auto is_other = [&](Value in) {
+    if (!present(in) || contains(followed, in)) return false;
+    Expr x = m.builder().wrap(in);
+    return !m.splat(x) && !m.is_known(x);
+  };
+  auto end = node.in.begin() + static_cast<std::ptrdiff_t>(std::min(row->operands, node.in.size()));
+  return std::any_of(node.in.begin(), end, is_other);
 }
 
 // The same for a node: integers and booleans that something reads come from a step. A quantised number may be a
 // neighbour of the right one (semantics.md C8), so quantising is none.
-ErrorEffect effect_at(const Match& m, uint32_t index) {
+ErrorEffect effect_at(const Match& m, uint32_t index, const std::vector<Value>& followed) {
   const Node& node = m.graph().node(index);
   const OpInfo& info = m.graph().info(node);
   if (info.is(kOfSizes) || info.tol == Tol::kQNT) return ErrorEffect::kDrowns;
@@ -30,10 +70,8 @@ ErrorEffect effect_at(const Match& m, uint32_t index) {
     DType dtype = node.out[i].dtype;
     if ((is_integer(dtype) || dtype == DType::kBool) && m.uses({index, i})) return ErrorEffect::kJumps;
   }
-  auto is_number = [&](Value in) { return present(in) && m.splat(m.builder().wrap(in)); };
-  if (contains(kWithNumber, node.op) && std::none_of(node.in.begin(), node.in.end(), is_number))
-    return ErrorEffect::kDrowns;
-  return error_effect(info);
+  if (meets_others(m, node, followed)) return ErrorEffect::kDrowns;
+  return contains(kBesideFirst, node.op) ? ErrorEffect::kPassesOn : error_effect(info);
 }
 
 }  // namespace
@@ -46,18 +84,20 @@ ErrorEffect error_effect(const OpInfo& info) {
 }
 
 bool feeds_step(const Match& m, Expr x) {
-  std::vector<uint32_t> seen{x.value().node};
-  for (size_t i = 0; i < seen.size(); i++) {
-    if (seen.size() > kMostFollowed) return true;
-    auto outputs = static_cast<uint32_t>(m.graph().node(seen[i]).out.size());
-    for (uint32_t output = 0; output < outputs; output++) {
-      std::vector<uint32_t> users = m.users(m.builder().wrap({seen[i], output}), kMostReaders);
-      if (users.size() == kMostReaders) return true;
-      for (uint32_t user : users) {
-        ErrorEffect effect = effect_at(m, user);
-        if (effect == ErrorEffect::kJumps) return true;
-        if (effect == ErrorEffect::kPassesOn && !contains(seen, user)) seen.push_back(user);
-      }
+  std::vector<Value> followed{x.value()};
+  auto follow = [&](uint32_t user) {
+    const Node& node = m.graph().node(user);
+    for (uint32_t output = contains(kBesideFirst, node.op) ? 1 : 0; output < node.out.size(); output++)
+      if (!contains(followed, Value{user, output})) followed.push_back({user, output});
+  };
+  for (size_t i = 0; i < followed.size(); i++) {
+    if (followed.size() > kMostFollowed) return true;
+    std::vector<uint32_t> users = m.users(m.builder().wrap(followed[i]), kMostReaders);
+    if (users.size() == kMostReaders || !m.may_follow(users.size())) return true;
+    for (uint32_t user : users) {
+      ErrorEffect effect = effect_at(m, user, followed);
+      if (effect == ErrorEffect::kJumps) return true;
+      if (effect == ErrorEffect::kPassesOn) follow(user);
     }
   }
   return false;
@@ -69,7 +109,7 @@ bool is_zero_or_one(const Match& m, Expr x) {
     if (seen.size() > kMostFollowed) return false;
     const Node& node = m.graph().node(seen[i]);
     const OpInfo& info = m.graph().info(node);
-    if (const Tensor* tensor = m.graph().constant(seen[i]); tensor && !holds_zeros_and_ones(*tensor)) return false;
+    if (node.op == Op::kConstant && !m.found_in(m.builder().wrap(seen[i]), zeros_and_ones)) return false;
     bool computes = info.is(kElementwise) || node.op == Op::kReduce || node.op == Op::kCumulative;
     if (!info.moves() && !computes && node.op != Op::kConstant) return false;
     if (!info.moves()) continue;

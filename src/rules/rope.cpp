@@ -19,18 +19,26 @@ bool is_last(Expr x, int64_t axis) {
 
 // ---- tables ----
 
-// One half of a constant whose rows hold every number twice; absent if they do not.
-Expr half_of_constant(const Match& m, Expr table, Style style) {
-  const Tensor& tensor = *m.graph().constant(table.value());
-  int64_t width = table.rank() ? tensor.dims().back() : 1, half = width / 2;
-  if (width % 2 || is_block(tensor.dtype()) || is_complex(tensor.dtype())) return Expr();
+// The width of a table whose rows hold every number twice.
+template <Style style>
+std::optional<double> width_of_twins(const Tensor& tensor) {
+  int64_t width = tensor.rank() ? tensor.dims().back() : 1, half = width / 2;
+  if (width % 2 || is_block(tensor.dtype()) || is_complex(tensor.dtype())) return std::nullopt;
   int64_t step = style == Style::kHalf ? half : 1;
   for (int64_t i = 0; i < tensor.count(); i++) {
     bool first = style == Style::kHalf ? i % width < half : i % 2 == 0;
-    if (first && element_as_f64(tensor, i) != element_as_f64(tensor, i + step)) return Expr();
+    if (first && element_as_f64(tensor, i) != element_as_f64(tensor, i + step)) return std::nullopt;
   }
-  int64_t last = static_cast<int64_t>(table.rank()) - 1;
-  return style == Style::kHalf ? slice(table, last, 0, half) : slice(table, last, 0, width, 2);
+  return static_cast<double>(width);
+}
+
+// One half of a constant whose rows hold every number twice; absent if they do not.
+Expr half_of_constant(const Match& m, Expr table, Style style) {
+  bool by_halves = style == Style::kHalf;
+  auto found = m.found_in(table, by_halves ? width_of_twins<Style::kHalf> : width_of_twins<Style::kInterleaved>);
+  if (!found) return Expr();
+  auto width = static_cast<int64_t>(*found), last = static_cast<int64_t>(table.rank()) - 1;
+  return by_halves ? slice(table, last, 0, width / 2) : slice(table, last, 0, width, 2);
 }
 
 // reshape([..., R/2, 2] -> [..., R]) of a concat(a, a) or a broadcast of a [..., R/2, 1] -> a

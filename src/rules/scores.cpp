@@ -231,18 +231,23 @@ std::optional<AdditiveMask> complement(const Match& m, Expr term) {
   return std::nullopt;
 }
 
-// A constant that holds zeros and one fill.
-std::optional<AdditiveMask> constant_mask(const Match& m, Expr term) {
-  const Tensor* tensor = m.graph().constant(term.value());
-  if (!tensor || is_block(tensor->dtype())) return std::nullopt;
+// The fill of a table that holds it and zeros.
+std::optional<double> only_fill(const Tensor& tensor) {
+  if (is_block(tensor.dtype())) return std::nullopt;
   double fill = 0;
-  for (int64_t i = 0; i < tensor->count(); i++) {
-    double element = element_as_f64(*tensor, i);
+  for (int64_t i = 0; i < tensor.count(); i++) {
+    double element = element_as_f64(tensor, i);
     if (element == 0) continue;
-    if (!is_fill(element, term.dtype()) || (fill != 0 && element != fill)) return std::nullopt;
+    if (!is_fill(element, tensor.dtype()) || (fill != 0 && element != fill)) return std::nullopt;
     fill = element;
   }
-  return fill != 0 ? std::optional(AdditiveMask{equal(term, 0.0), Expr(), fill}) : std::nullopt;
+  return fill != 0 ? std::optional(fill) : std::nullopt;
+}
+
+// A constant that holds zeros and one fill.
+std::optional<AdditiveMask> constant_mask(const Match& m, Expr term) {
+  auto fill = m.found_in(term, only_fill);
+  return fill ? std::optional(AdditiveMask{equal(term, 0.0), Expr(), *fill}) : std::nullopt;
 }
 
 std::optional<AdditiveMask> additive_mask(const Match& m, Expr term) {

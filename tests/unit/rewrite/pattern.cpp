@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "ir/text.h"
 #include "rewrite/rule_set.h"
@@ -29,9 +30,10 @@ struct Outcome {
   std::string miss;
 };
 
-static Outcome apply(const std::string& body, const Pattern& pattern, std::function<Expr(const Match&)> result) {
+static Outcome apply(const std::string& body, const Pattern& pattern, std::function<Expr(const Match&)> result,
+                     Grade grade = close) {
   RuleSet rules;
-  rules.add(exact, "rule", pattern, std::move(result));
+  rules.add(grade, "rule", pattern, std::move(result));
   RewriteReport report;
   RewriteOptions options;
   options.report = &report;
@@ -162,6 +164,34 @@ TEST(pattern, a_number_of_halves_is_not_the_one_beside_it) {
           EXPECT_EQ(count(outcome.graph, Op::kNeg), constant == held ? 1u : 0u) << text << number;
         }
       }
+    }
+}
+
+// Not even a product that is 1 again, as its first part may overflow.
+TEST(pattern, a_rule_that_keeps_every_bit_takes_no_other_number) {
+  struct Case {
+    const char *line, *numbers;
+    bool is_near, is_same;
+  };
+  Pattern x = any(), t = op(Op::kTanh, {x});
+  for (auto [line, numbers, is_near, is_same] : {
+           Case{"z = mul(t, a)", "1.0000018 1", true, false},
+           Case{"m = mul(t, a)\n z = mul(m, b)", "2 0.5", true, false},
+           Case{"m = mul(t, a)\n z = mul(m, b)", "1 1", true, true},
+           Case{"z = mul(t, a)", "1.00001 1", false, false},
+           Case{"z = add(t, a)", "1.0000018 1", true, false},
+           Case{"z = add(t, a)", "1 1", true, true},
+       })
+    for (Grade grade : {exact, close}) {
+      std::istringstream in(numbers);
+      std::string a, b;
+      in >> a >> b;
+      std::string body = "x = input f32[n]\n t = tanh(x)\n a = constant f32[] {" + a + "}\n b = constant f32[] {" + b +
+                         "}\n " + line + "\n y = exp(z)\n output y";
+      Pattern inner = std::string(line).find("add") != std::string::npos ? t + 1.0 : product({t});
+      Outcome outcome = apply(
+          body, op(Op::kExp, {inner}), [=](const Match& m) { return -m[x]; }, grade);
+      EXPECT_EQ(count(outcome.graph, Op::kNeg), (grade == exact ? is_same : is_near) ? 1u : 0u) << body;
     }
 }
 

@@ -6,8 +6,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "ops/interpret.h"
+#include "tests/support/samples.h"
 
 namespace rlx {
 
@@ -73,6 +75,36 @@ TEST(flow, knows_the_steps_among_functions_of_one_number) {
   }
   EXPECT_GE(tried, 40);
   EXPECT_GE(steps, 5);
+}
+
+static std::set<double> elements_of(const Tensor& tensor) {
+  std::set<double> elements;
+  for (int64_t i = 0; i < tensor.count(); i++) elements.insert(element_as_f64(tensor, i));
+  return elements;
+}
+
+// Whether the result is made of elements of one operand, of at least two that such a result need not have.
+static bool is_made_of(const Tensor& result, const Tensor& operand) {
+  std::set<double> from = elements_of(operand), made = elements_of(result);
+  for (double common : {-1.0, 0.0, 1.0, INFINITY, -INFINITY}) made.erase(common);
+  return made.size() >= 2 &&
+         std::ranges::all_of(made, [&](double it) { return std::isfinite(it) && from.contains(it); });
+}
+
+// What only selects passes errors on, however loose its class is: no sample of an op in which they drown may show that.
+TEST(flow, no_op_that_selects_drowns_errors) {
+  auto is_real = [](DType dtype) { return is_float(dtype) && !is_block(dtype); };
+  int tried = 0;
+  for (const test::Sample& sample : test::all_samples()) {
+    const OpInfo* row = op_table().find(sample.op);
+    if (!row || !sample.program.empty() || !sample.error.empty() || error_effect(*row) != ErrorEffect::kDrowns)
+      continue;
+    tried++;
+    for (const Tensor& operand : sample.in)
+      if (operand && is_real(operand.dtype()) && !sample.out.empty() && is_real(sample.out[0].dtype))
+        EXPECT_FALSE(is_made_of(sample.out[0].value, operand)) << sample.where << ": " << sample.op;
+  }
+  EXPECT_GE(tried, 100);
 }
 
 }  // namespace rlx

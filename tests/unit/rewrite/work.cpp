@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rules ask of constants and of values with many readers. Work is counted, not time.
+#include "ir/text.h"
+#include "rewrite/rule_set.h"
+#include "tests/support/transforms.h"
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+static int looks = 0;
+static std::optional<double> first_element(const Tensor& tensor) {
+  looks++;
+  return element_as_f64(tensor, 0);
+}
+
+TEST(work, a_constant_is_read_once_for_all_rules_that_ask) {
+  RuleSet rules;
+  std::vector<std::optional<double>> found;
+  rules.add(exact, "asks", {Op::kExp, Op::kTanh, Op::kSin}, [&](const Match& m) {
+    found.push_back(m.found_in(m.in(0), first_element));
+    return Expr();
+  });
+  looks = 0;
+  auto graph = rewrite(*parse(R"(graph {
+    x = input f32[2]
+    c = constant f32[2] {5, 6}
+    a = exp(c)
+    b = tanh(c)
+    d = sin(c)
+    e = exp(x)
+    output a
+    output b
+    output d
+    output e
+  })"),
+                       rules, {});
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(found, (std::vector<std::optional<double>>{5, 5, 5, std::nullopt}));
+  EXPECT_EQ(looks, 1);
+}
+
+// The number of the node that a rule has made and taken back is another one's later.
+TEST(work, what_was_found_in_a_constant_goes_with_it) {
+  RuleSet rules;
+  std::vector<std::optional<double>> found;
+  rules.add(exact, "asks", {Op::kExp, Op::kTanh}, [&](const Match& m) {
+    Expr made = m.builder().scalar(DType::kF32, m.is(m.anchor(), Op::kExp) ? 3 : 4);
+    found.push_back(m.found_in(made, first_element));
+    return Expr();
+  });
+  auto graph =
+      rewrite(*parse("graph {\n x = input f32[2]\n y = exp(x)\n z = tanh(x)\n output y\n output z\n}"), rules, {});
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(found, (std::vector<std::optional<double>>{3, 4}));
+}
+
+// Quotients that all flow into one value, which has as many readers.
+static Graph quotients_into_one(int count) {
+  Graph graph;
+  Builder b(graph);
+  std::vector<Expr> quotients;
+  for (int i = 0; i < count; i++) quotients.push_back(input(b, ("x" + std::to_string(i)).c_str(), {8}) / 41.0);
+  Expr all = concat(quotients, 0), other = input(b, "other", {1});
+  for (int i = 0; i < count; i++)
+    output(b, ("y" + std::to_string(i)).c_str(), binary(Op::kAtan2, all, other + static_cast<double>(i)));
+  return graph;
+}
+
+TEST(work, readers_are_followed_in_proportion_to_the_graph) {
+  Graph many = quotients_into_one(900), few = quotients_into_one(8);
+  RewriteReport report;
+  auto made = test::find_transform("canonicalize")->run(many, Bounds::kError, &report);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_LT(report.visits, 100 * many.nodes().size());
+  made = test::find_transform("canonicalize")->run(few);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_FALSE(made->ops()[static_cast<size_t>(Op::kDiv)]) << "there is no step";
+}
+
+}  // namespace rlx
