@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/interpret.h"
 
+#include <unordered_set>
+
 #include "base/check_size.h"
-#include "base/contains.h"
 #include "base/size_failure.h"
 #include "ir/body.h"
 #include "ir/broken_guard.h"
@@ -240,15 +241,16 @@ class Interpreter {
 Result<std::vector<Tensor>> run_inner(const Graph& graph, std::span<const Tensor> inputs, const SymbolLookup& around,
                                       const Setting& setting) {
   SymbolSizes sizes;
-  std::vector<std::string> own = decided_symbols(graph);
+  std::vector<std::string> decided = decided_symbols(graph);
+  std::unordered_set<std::string> own(decided.begin(), decided.end());
   for (const auto& [symbol, range] : graph.symbols())
-    if (!contains(own, symbol))
+    if (!own.contains(symbol))
       if (auto size = around(symbol)) sizes.emplace(symbol, *size);
   // Symbols that are not known around the sub-graph come from its carries.
   for (size_t i = 0; i < inputs.size(); i++)
     for (size_t axis = 0; axis < inputs[i].rank(); axis++) {
       const std::string* name = graph.node(graph.inputs()[i]).out[0].dims[axis].symbol_name();
-      if (!name || contains(own, *name)) continue;
+      if (!name || own.contains(*name)) continue;
       int64_t now = inputs[i].dims()[axis];
       auto [known, is_new] = sizes.emplace(*name, now);
       if (known->second != now) return disagree(*name, known->second, now);
