@@ -9,6 +9,7 @@
 #include "ir/broken_guard.h"
 #include "ops/expr.h"
 #include "ops/index.h"
+#include "ops/names.h"
 #include "ops/trips.h"
 #include "ops/work.h"
 
@@ -222,6 +223,7 @@ class Interpreter {
     }
     Outputs outputs = decompose(builder, graph_.info(node), in, node.attrs);
     RLX_TRY(builder.status());
+    name_readers_of_indices(body, 0, node.name);
     for (size_t i = 0; i < outputs.size(); i++) RLX_TRY(body.add_output("out" + std::to_string(i), outputs[i].value()));
     Interpreter interpreter(body, setting_, sizes_);
     values_[index] = RLX_TRY(interpreter.run(given));

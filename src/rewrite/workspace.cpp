@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/contains.h"
+#include "ops/names.h"
 
 namespace rlx {
 
@@ -276,6 +277,7 @@ Status Workspace::expand(uint32_t index) {
   for (Value input : node.in) in.push_back(present(input) ? builder_.wrap(input) : Expr());
   Outputs outputs = decompose(builder_, graph_.info(node), in, node.attrs);
   RLX_TRY(builder_.take_status());
+  name_readers_of_indices(graph_, mark.nodes, node.name);
   if (graph_.node(outputs[0].value()).name.empty()) graph_.set_name(outputs[0].value(), node.name);
   if (options_.report)
     options_.report->lines.push_back({std::string(options_.pass), "decompose", graph_.describe(index), {}});
