@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_set>
 
-#include "base/contains.h"
 #include "base/shortened.h"
 #include "ir/body.h"
 #include "ir/normal.h"
@@ -213,9 +213,10 @@ ByValue<uint32_t> use_counts(const Graph& graph) {
 
 static void visit_symbols_around(const Node& node, const Graph& graph,
                                  const std::function<void(const std::string&)>& visit) {
-  std::vector<std::string> own = own_symbols(node.attrs, graph);
+  std::vector<std::string> names = own_symbols(node.attrs, graph);
+  std::unordered_set<std::string> own(names.begin(), names.end());
   auto visit_shared = [&](const std::string& symbol) {
-    if (!contains(own, symbol)) visit(symbol);
+    if (!own.contains(symbol)) visit(symbol);
   };
   visit_symbols(graph, visit_shared);
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <set>
 
-#include "base/contains.h"
 #include "base/free_name.h"
 #include "base/shortened.h"
 #include "base/size_failure.h"
@@ -45,20 +44,19 @@ static std::vector<std::string> coming_into(const Graph& body, const SymbolDims&
 // A symbol that has no meaning outside the bodies of a node gets a new name if the new dims have a symbol of its name,
 // even one that does not enter these bodies: an option such as `dims.n` would set both.
 static SymbolDims new_names(const Attrs& attrs, const SymbolDims& dims) {
-  std::vector<std::string> own, taken;
+  std::set<std::string> own, taken, coming;
   for (const Graph* body : bodies_of(attrs)) {
-    for (const std::string& name : own_symbols(attrs, *body)) own.push_back(name);
-    for (const auto& [name, range] : body->symbols()) taken.push_back(name);
+    for (std::string& name : own_symbols(attrs, *body)) own.insert(std::move(name));
+    for (const auto& [name, range] : body->symbols()) taken.insert(name);
   }
-  std::vector<std::string> coming;
   for (const auto& [symbol, dim] : dims)
-    if (!contains(own, symbol)) visit_symbols(dim, [&](const std::string& name) { coming.push_back(name); });
-  taken.insert(taken.end(), coming.begin(), coming.end());
+    if (!own.contains(symbol)) visit_symbols(dim, [&](const std::string& name) { coming.insert(name); });
+  taken.insert(coming.begin(), coming.end());
   SymbolDims renamed;
   for (const std::string& name : own) {
-    if (!contains(coming, name) || renamed.contains(name)) continue;
-    std::string other = free_name(name, [&](const std::string& it) { return contains(taken, it); });
-    taken.push_back(other);
+    if (!coming.contains(name)) continue;
+    std::string other = free_name(name, [&](const std::string& it) { return taken.contains(it); });
+    taken.insert(other);
     renamed.emplace(name, Dim::symbol(other));
   }
   return renamed;

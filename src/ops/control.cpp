@@ -5,9 +5,10 @@
 #include "ops/control.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <unordered_map>
 
-#include "base/contains.h"
 #include "ir/body.h"
 #include "ir/facts.h"
 #include "ir/symbols.h"
@@ -17,10 +18,16 @@ namespace rlx {
 
 // ---- symbols ----
 
-static bool mentions(const Dim& dim, const std::vector<std::string>& symbols) {
+static bool mentions(const Dim& dim, const Symbols& symbols) {
   bool found = false;
-  visit_symbols(dim, [&](const std::string& symbol) { found |= contains(symbols, symbol); });
+  visit_symbols(dim, [&](const std::string& symbol) { found |= symbols.contains(symbol); });
   return found;
+}
+
+// Those that nodes of the graph decide.
+static Symbols decided_in(const Graph& graph) {
+  std::vector<std::string> decided = decided_symbols(graph);
+  return {decided.begin(), decided.end()};
 }
 
 // ---- inference: a sub-graph against its operands ----
@@ -37,8 +44,7 @@ static std::set<std::string> sizes_of_carries(const Graph& body, size_t carries)
 
 // The symbols of carries that no graph around declares. The node stores their names, so that a symbol of the same name
 // that is declared later is another one.
-static Result<std::vector<std::string>> store_carried(InferArgs& args, size_t carries,
-                                                      std::initializer_list<const char*> bodies) {
+static Result<Symbols> store_carried(InferArgs& args, size_t carries, std::initializer_list<const char*> bodies) {
   std::set<std::string> possible, carried;
   for (const char* attr : bodies) possible.merge(sizes_of_carries(*args.attrs.graph(attr), carries));
   for (const std::string& symbol : carried_symbols(args.attrs)) {
@@ -48,25 +54,24 @@ static Result<std::vector<std::string>> store_carried(InferArgs& args, size_t ca
   }
   for (const std::string& symbol : possible)
     if (!args.graph.has_symbol(symbol)) carried.insert(symbol);
-  std::vector<std::string> names(carried.begin(), carried.end());
-  if (!names.empty()) args.attrs = args.attrs.with("carried", names);
-  return names;
+  if (!carried.empty())
+    args.attrs = args.attrs.with("carried", std::vector<std::string>(carried.begin(), carried.end()));
+  return Symbols(carried.begin(), carried.end());
 }
 
-static bool is_carried(const Dim& dim, const std::vector<std::string>& carried) {
-  return dim.symbol_name() && contains(carried, *dim.symbol_name());
+static bool is_carried(const Dim& dim, const Symbols& carried) {
+  return dim.symbol_name() && carried.contains(*dim.symbol_name());
 }
 
 // Checks the symbols that the sub-graph uses. Those in `carried` come with an input of this graph.
-static Status check_symbols(InferArgs& args, const std::string& name, const Graph& graph,
-                            const std::vector<std::string>& carried) {
-  std::vector<std::string> own = decided_symbols(graph);
+static Status check_symbols(InferArgs& args, const std::string& name, const Graph& graph, const Symbols& carried) {
+  Symbols own = decided_in(graph);
   std::set<std::string> used, given = sizes_of_carries(graph, graph.inputs().size());
-  std::copy_if(carried.begin(), carried.end(), std::back_inserter(own), [&](auto& it) { return given.contains(it); });
+  std::ranges::copy_if(carried, std::inserter(own, own.end()), [&](auto& it) { return given.contains(it); });
   visit_symbols(graph, [&](const std::string& symbol) { used.insert(symbol); });
   for (const auto& [symbol, range] : graph.symbols()) {
-    if (contains(own, symbol) || !used.contains(symbol)) continue;
-    if (!args.graph.has_symbol(symbol) || contains(carried, symbol))
+    if (own.contains(symbol) || !used.contains(symbol)) continue;
+    if (!args.graph.has_symbol(symbol) || carried.contains(symbol))
       return args.fail(Code::kShape, name + ": the size '" + symbol + "' is not known in the graph around it");
     // Proofs inside the sub-graph rely on the ranges there, so the ranges around it must lie within them.
     RLX_TRY(args.require_le(range.lo, Dim::symbol(symbol), name));
@@ -77,7 +82,7 @@ static Status check_symbols(InferArgs& args, const std::string& name, const Grap
 
 // Dims of `formal` that are symbols of carries are not compared: they have no meaning outside the loop.
 Status check_type(InferArgs& args, const std::string& what, const ValueType& expected, const ValueType& got,
-                  const ValueType& formal, const std::vector<std::string>& carried) {
+                  const ValueType& formal, const Symbols& carried) {
   if (expected.dtype != got.dtype || expected.rank() != got.rank())
     return args
         .fail(got.dtype == expected.dtype ? Code::kShape : Code::kDtype,
@@ -94,8 +99,7 @@ Status check_type(InferArgs& args, const std::string& what, const ValueType& exp
   return {};
 }
 
-Status check_inputs(InferArgs& args, const char* attr, std::span<const ValueType> given,
-                    const std::vector<std::string>& carried) {
+Status check_inputs(InferArgs& args, const char* attr, std::span<const ValueType> given, const Symbols& carried) {
   const Graph& graph = *args.attrs.graph(attr);
   std::string name = "'" + std::string(attr) + "'";
   if (graph.inputs().size() != given.size())
@@ -171,20 +175,19 @@ class JoinedSizes {
         then_(then),
         otherwise_(otherwise),
         when_(std::move(when)),
-        own_then_(decided_symbols(then)),
-        own_otherwise_(decided_symbols(otherwise)) {}
+        own_then_(decided_in(then)),
+        own_otherwise_(decided_in(otherwise)) {}
 
   Result<Dim> join(const Dim& a, const Dim& b) {
     bool is_own = mentions(a, own_then_) || mentions(b, own_otherwise_);
     if (!is_own && a == b) return a;
-    for (const Pair& pair : pairs_)
-      if (pair.a == a && pair.b == b) return pair.joined;
+    if (auto known = joined_.find({a, b}); known != joined_.end()) return known->second;
     Interval x = then_.declared_range(a), y = otherwise_.declared_range(b);
     bool is_chosen = !is_own && when_ && !depends_on_run(*when_) && !depends_on_run(a) && !depends_on_run(b);
     DecidedSymbols& names = is_chosen ? chosen_ : in_run_;
     Dim joined = RLX_TRY(names.next({std::min(x.lo, y.lo), std::max(x.hi, y.hi)}));
-    pairs_.push_back({a, b, std::move(joined)});
-    return pairs_.back().joined;
+    joined_.emplace(std::pair(a, b), joined);
+    return joined;
   }
 
   void keep() {
@@ -199,14 +202,16 @@ class JoinedSizes {
     return found;
   }
 
-  struct Pair {
-    Dim a, b, joined;
+  struct HashOfPair {
+    size_t operator()(const std::pair<Dim, Dim>& sizes) const {
+      return hash_mix(sizes.first.hash(), sizes.second.hash());
+    }
   };
   InferArgs& args_;
   const Graph &then_, &otherwise_;
   std::optional<Dim> when_;
-  std::vector<std::string> own_then_, own_otherwise_;
-  std::vector<Pair> pairs_;
+  Symbols own_then_, own_otherwise_;
+  std::unordered_map<std::pair<Dim, Dim>, Dim, HashOfPair> joined_;  // by the sizes in `then` and in `else`
   std::set<std::string> taken_;
   DecidedSymbols in_run_{args_, "symbols", taken_}, chosen_{args_, "chosen", taken_};
 };
@@ -281,14 +286,14 @@ static bool has_guards(const Graph& graph) {
 class LoopTypes {
  public:
   // `length`: the number of trips, where sizes say it.
-  LoopTypes(InferArgs& args, const std::vector<std::string>& carried, std::optional<Dim> length = std::nullopt)
+  LoopTypes(InferArgs& args, const Symbols& carried, std::optional<Dim> length = std::nullopt)
       : args_(args),
         given_(args.attrs.graph("body")),
         length_(std::move(length)),
         carried_(carried),
-        varying_(decided_symbols(*given_)) {
+        varying_(decided_in(*given_)) {
     if (args.attrs.has("rows")) given_rows_ = args.attrs.dims("rows");
-    varying_.insert(varying_.end(), carried.begin(), carried.end());
+    varying_.insert(carried.begin(), carried.end());
   }
 
   // What one carry requires of the body counts for the sizes of all.
@@ -415,8 +420,8 @@ class LoopTypes {
   const std::shared_ptr<const Graph> given_;  // the body
   std::optional<Graph> guarded_;              // the body with the guards that it lacked
   const std::optional<Dim> length_;
-  const std::vector<std::string>& carried_;
-  std::vector<std::string> varying_;  // symbols that may differ from trip to trip
+  const Symbols& carried_;
+  Symbols varying_;  // symbols that may differ from trip to trip
   std::optional<std::vector<Dim>> given_rows_;
   std::vector<Dim> rows_;  // the sizes of the rows, those of one stacked output after those of another
   std::set<std::string> taken_;
@@ -432,7 +437,7 @@ static Status check_output_least(InferArgs& args, size_t least) {
 }
 
 // A size that a carry brings to the body is also one that it brings to the condition, which reads it after each trip.
-static Status check_carried_by_both(InferArgs& args, size_t carries, const std::vector<std::string>& carried) {
+static Status check_carried_by_both(InferArgs& args, size_t carries, const Symbols& carried) {
   const Graph &cond = *args.attrs.graph("cond"), &body = *args.attrs.graph("body");
   for (size_t i = 0; i < carries; i++) {
     const std::vector<Dim>&read = cond.node(cond.inputs()[i]).out[0].dims,
@@ -453,7 +458,7 @@ Status infer_while(InferArgs& args) {
   if (carries > given.size())
     return args.fail(Code::kOption, format("n_carry is {}, but the node has {}: its first inputs are the carries",
                                            carries, plural(given.size(), "input")));
-  std::vector<std::string> carried = RLX_TRY(store_carried(args, carries, {"cond", "body"}));
+  Symbols carried = RLX_TRY(store_carried(args, carries, {"cond", "body"}));
   for (const char* attr : {"cond", "body"}) RLX_TRY(check_inputs(args, attr, given, carried));
   RLX_TRY(check_carried_by_both(args, carries, carried));
   RLX_TRY(check_output_count(args, "cond", 1));
@@ -493,7 +498,7 @@ Status infer_scan(InferArgs& args) {
                             carries, xs, plural(given.size(), "input")));
   Dim length = RLX_TRY(scan_length(args, std::span(given).subspan(carries, xs)));
   for (size_t i = carries; i < carries + xs; i++) given[i].dims.erase(given[i].dims.begin());
-  std::vector<std::string> carried = RLX_TRY(store_carried(args, carries, {"body"}));
+  Symbols carried = RLX_TRY(store_carried(args, carries, {"body"}));
   RLX_TRY(check_inputs(args, "body", given, carried));
   RLX_TRY(check_output_least(args, std::max<size_t>(carries, 1)));
   LoopTypes types(args, carried, length);

@@ -145,30 +145,17 @@ static double dot(const Matrix& a, int64_t p, const Matrix& b, int64_t q) {
   return sum;
 }
 
-// Subtracts from a vector its components along the first k columns of q, which are orthonormal.
-static void make_orthogonal(Matrix& vector, const Matrix& q, int64_t k) {
-  for (int64_t j = 0; j < k; j++) {
-    double along = dot(q, j, vector, 0);
-    for (int64_t i = 0; i < q.rows(); i++) vector(i, 0) -= along * q(i, j);
-  }
-}
-
-// Replaces the columns from k on by unit vectors orthogonal to all earlier ones, each made from the axis that leaves
-// the longest remainder.
+// Replaces the columns from k on by unit vectors orthogonal to all earlier ones: reflections that turn the columns
+// before k into axes turn the other axes into such vectors.
 static void complete_basis(Matrix& q, int64_t k) {
+  if (k == q.columns()) return;
+  Matrix known(q.rows(), k);
+  for (int64_t i = 0; i < q.rows(); i++)
+    std::ranges::copy(q.row(i).first(static_cast<size_t>(k)), known.row(i).begin());
+  Matrix completed = Reflections(known).product_columns(q.columns());
   for (; k < q.columns(); k++) {
-    Matrix candidate(q.rows(), 1), best(q.rows(), 1);
-    double longest = 0;
-    for (int64_t axis = 0; axis < q.rows(); axis++) {
-      candidate.fill(0);
-      candidate(axis, 0) = 1;
-      for (int pass = 0; pass < 2; pass++) make_orthogonal(candidate, q, k);  // the second removes what rounding left
-      double length = std::sqrt(dot(candidate, 0, candidate, 0));
-      if (length > longest) longest = length, best = candidate;
-    }
-    for (int64_t i = 0; i < q.rows(); i++) q(i, k) = best(i, 0) / longest;
-    double sign = column_sign(q, k);
-    for (int64_t i = 0; i < q.rows(); i++) q(i, k) *= sign;
+    double sign = column_sign(completed, k);
+    for (int64_t i = 0; i < q.rows(); i++) q(i, k) = sign * completed(i, k);
   }
 }
 

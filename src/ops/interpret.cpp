@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/interpret.h"
 
+#include <unordered_set>
+
 #include "base/check_size.h"
-#include "base/contains.h"
 #include "base/size_failure.h"
 #include "ir/body.h"
 #include "ir/broken_guard.h"
 #include "ops/expr.h"
 #include "ops/index.h"
+#include "ops/names.h"
 #include "ops/trips.h"
 #include "ops/work.h"
 
@@ -221,6 +223,7 @@ class Interpreter {
     }
     Outputs outputs = decompose(builder, graph_.info(node), in, node.attrs);
     RLX_TRY(builder.status());
+    name_readers_of_indices(body, 0, node.name);
     for (size_t i = 0; i < outputs.size(); i++) RLX_TRY(body.add_output("out" + std::to_string(i), outputs[i].value()));
     Interpreter interpreter(body, setting_, sizes_);
     values_[index] = RLX_TRY(interpreter.run(given));
@@ -240,15 +243,16 @@ class Interpreter {
 Result<std::vector<Tensor>> run_inner(const Graph& graph, std::span<const Tensor> inputs, const SymbolLookup& around,
                                       const Setting& setting) {
   SymbolSizes sizes;
-  std::vector<std::string> own = decided_symbols(graph);
+  std::vector<std::string> decided = decided_symbols(graph);
+  std::unordered_set<std::string> own(decided.begin(), decided.end());
   for (const auto& [symbol, range] : graph.symbols())
-    if (!contains(own, symbol))
+    if (!own.contains(symbol))
       if (auto size = around(symbol)) sizes.emplace(symbol, *size);
   // Symbols that are not known around the sub-graph come from its carries.
   for (size_t i = 0; i < inputs.size(); i++)
     for (size_t axis = 0; axis < inputs[i].rank(); axis++) {
       const std::string* name = graph.node(graph.inputs()[i]).out[0].dims[axis].symbol_name();
-      if (!name || contains(own, *name)) continue;
+      if (!name || own.contains(*name)) continue;
       int64_t now = inputs[i].dims()[axis];
       auto [known, is_new] = sizes.emplace(*name, now);
       if (known->second != now) return disagree(*name, known->second, now);

@@ -245,39 +245,46 @@ Status infer_qr(InferArgs& args) {
   return {};
 }
 
-// Householder: reflections turn `a` into R, and their product is Q.
-static Matrix triangularise(Matrix& a) {
-  int64_t m = a.rows(), n = a.columns();
-  Matrix q = Matrix::identity(m);
-  std::vector<double> v(static_cast<size_t>(m));
-  for (int64_t k = 0; k < std::min(m, n); k++) {
+Reflections::Reflections(Matrix& a) : v_(std::min(a.rows(), a.columns()), a.rows()) {
+  int64_t m = a.rows();
+  for (int64_t k = 0; k < v_.rows(); k++) {
     double norm = 0;
-    for (int64_t i = k; i < m; i++) norm = std::hypot(norm, v[static_cast<size_t>(i)] = a(i, k));
-    double& head = v[static_cast<size_t>(k)];
+    for (int64_t i = k; i < m; i++) norm = std::hypot(norm, v_(k, i) = a(i, k));
+    double& head = v_(k, k);
     head += head < 0 ? -norm : norm;
     double square = 0;
-    for (int64_t i = k; i < m; i++) square += v[static_cast<size_t>(i)] * v[static_cast<size_t>(i)];
-    if (square == 0) continue;
-    auto reflect = [&](auto element, int64_t count) {  // of `count` vectors
-      for (int64_t j = 0; j < count; j++) {
-        double along = 0;
-        for (int64_t i = k; i < m; i++) along += v[static_cast<size_t>(i)] * element(i, j);
-        for (int64_t i = k; i < m; i++) element(i, j) -= 2 * along / square * v[static_cast<size_t>(i)];
-      }
-    };
-    reflect([&](int64_t i, int64_t j) -> double& { return a(i, j); }, n);
-    reflect([&](int64_t i, int64_t j) -> double& { return q(j, i); }, m);
+    for (int64_t i = k; i < m; i++) square += v_(k, i) * v_(k, i);
+    squares_.push_back(square);
+    reflect(k, a);
     for (int64_t i = k + 1; i < m; i++) a(i, k) = 0;
   }
-  return q;
+}
+
+void Reflections::reflect(int64_t k, Matrix& x) const {
+  double square = squares_[static_cast<size_t>(k)];
+  if (square == 0) return;
+  std::vector<double> along(static_cast<size_t>(x.columns()));
+  auto at = [&](int64_t j) -> double& { return along[static_cast<size_t>(j)]; };
+  for (int64_t i = k; i < x.rows(); i++)
+    for (int64_t j = k; j < x.columns(); j++) at(j) += v_(k, i) * x(i, j);
+  for (int64_t j = k; j < x.columns(); j++) at(j) = 2 * at(j) / square;
+  for (int64_t i = k; i < x.rows(); i++)
+    for (int64_t j = k; j < x.columns(); j++) x(i, j) -= at(j) * v_(k, i);
+}
+
+Matrix Reflections::product_columns(int64_t count) const {
+  Matrix result(v_.columns(), count);
+  for (int64_t i = 0; i < std::min(result.rows(), count); i++) result(i, i) = 1;
+  for (int64_t k = v_.rows(); k-- > 0;) reflect(k, result);
+  return result;
 }
 
 // a = q r, with a diagonal of r that is not negative. q has as many columns as r has rows.
 static void factor_qr(Matrix a, Matrix& q, Matrix& r) {
-  Matrix basis = triangularise(a);
+  q = Reflections(a).product_columns(q.columns());
   for (int64_t k = 0; k < r.rows(); k++) {
     double sign = k < a.columns() && a(k, k) < 0 ? -1 : 1;
-    for (int64_t i = 0; i < a.rows(); i++) q(i, k) = sign * basis(i, k);
+    for (int64_t i = 0; i < a.rows(); i++) q(i, k) *= sign;
     for (int64_t j = k; j < a.columns(); j++) r(k, j) = sign * a(k, j);
   }
 }

@@ -38,6 +38,20 @@ class Matrix {
   std::vector<double> data_;
 };
 
+// Householder's reflections H0, H1, ... that turn a matrix A into a triangle R: A = H0 H1 ... R. The product of all is
+// orthogonal. It is never made as a whole, as only its first columns may be asked for.
+class Reflections {
+ public:
+  explicit Reflections(Matrix& a);              // `a` becomes R
+  Matrix product_columns(int64_t count) const;  // the first columns of H0 H1 ...
+
+ private:
+  void reflect(int64_t k, Matrix& x) const;  // x becomes Hk x, where no column before k has an element from row k on
+
+  Matrix v_;                     // row k: Hk is I - 2 v v^T / v^T v
+  std::vector<double> squares_;  // v^T v; 0 where Hk is the identity
+};
+
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // The number of matrices in a batch.

@@ -10,6 +10,7 @@ struct Windowed {
   Dim n, lo, hi;
   Dim count = {};  // of windows: 0 if one is longer than the padded axis
 
+  Dim padded() const { return n + lo + hi; }
   bool is_plain() const { return kernel == 1 && stride == 1 && lo.is(0) && hi.is(0); }
 };
 
@@ -40,6 +41,23 @@ static Dim product(std::span<const int64_t> numbers) {
 
 // ---- im2col, col2im ----
 
+// The axes of x become two for each axis of the kernel. More than a tensor can have are taken as one axis.
+static bool exceeds_ranks(size_t axes) {
+  return 2 + 2 * axes > kMaxRank;
+}
+
+// Positions in all padded axes, as in one axis: [kernel positions, windows].
+static Expr flat_positions(Builder& b, std::span<const Windowed> windows) {
+  Expr flat = b.scalar(DType::kI64, 0);
+  Dim taps = 1, places = 1;
+  for (const Windowed& window : windows) {
+    Expr own = reshape(padded_positions(b, window), {1, window.kernel, 1, window.count});
+    flat = reshape(flat, {taps, 1, places, 1}) * b.size(window.padded(), DType::kI64) + own;
+    taps *= Dim(window.kernel), places *= window.count;
+  }
+  return reshape(flat, {taps, places});
+}
+
 Outputs decompose_im2col(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = in[0];
@@ -53,11 +71,16 @@ Outputs decompose_im2col(const Inputs& in, const Attrs& attrs) {
   Dim places = 1;
   for (const Windowed& window : windows) lo.push_back(window.lo), hi.push_back(window.hi), places *= window.count;
   Expr y = b.op(Op::kPad, {x}, {{"lo", lo}, {"hi", hi}});
+  std::vector<Dim> columns{x.dim(0), x.dim(1) * product(kernel), places};
+  if (exceeds_ranks(axes)) {
+    y = reshape(y, {x.dim(0), x.dim(1), element_count(std::span(y.dims()).subspan(2))});
+    return {reshape(gather(y, flat_positions(b, windows), 2), columns)};
+  }
   for (size_t i = axes; i-- > 0;) y = gather(y, padded_positions(b, windows[i]), static_cast<int64_t>(i + 2));
   Axes perm{0, 1};  // kernel positions, then window positions
   for (int64_t first : {2, 3})
     for (size_t i = 0; i < axes; i++) perm.push_back(first + 2 * static_cast<int64_t>(i));
-  return {reshape(transpose(y, perm), {x.dim(0), x.dim(1) * product(kernel), places})};
+  return {reshape(transpose(y, perm), columns)};
 }
 
 Outputs decompose_col2im(const Inputs& in, const Attrs& attrs) {
@@ -79,10 +102,17 @@ Outputs decompose_col2im(const Inputs& in, const Attrs& attrs) {
   auto channels = divided(p, p.dim(1), product(kernel));
   if (!channels) return {};
   std::vector<Windowed> windows = windows_of(b.graph(), shape, kernel, full);
-  std::vector<Dim> split{p.dim(0), *channels}, lo(2, 0), hi(2, 0), counts;
+  std::vector<Dim> split{p.dim(0), *channels}, padded = split, lo(2, 0), hi(2, 0), counts;
   for (const Windowed& window : windows)
-    split.emplace_back(window.kernel), counts.push_back(window.count), lo.push_back(Dim(0) - window.lo),
-        hi.push_back(Dim(0) - window.hi);
+    split.emplace_back(window.kernel), counts.push_back(window.count), padded.push_back(window.padded()),
+        lo.push_back(Dim(0) - window.lo), hi.push_back(Dim(0) - window.hi);
+  if (exceeds_ranks(axes)) {
+    Expr columns = reshape(p, {p.dim(0), *channels, product(kernel), element_count(counts)});
+    Expr zeros = broadcast_to(scalar_like(p, 0), {p.dim(0), *channels, element_count(std::span(padded).subspan(2))});
+    Expr sum =
+        b.op(Op::kScatter, {zeros, flat_positions(b, windows), columns}, {{"axis", int64_t{2}}, {"reduction", "add"}});
+    return {b.op(Op::kPad, {reshape(sum, padded)}, {{"lo", lo}, {"hi", hi}})};
+  }
   split.insert(split.end(), counts.begin(), counts.end());
   Axes perm{0, 1};  // [n, c, kernels..., counts...] -> [n, c, kernel, count, kernel, count, ...]
   for (size_t i = 0; i < axes; i++)
@@ -90,7 +120,7 @@ Outputs decompose_col2im(const Inputs& in, const Attrs& attrs) {
   Expr y = transpose(reshape(p, split), perm);
   for (size_t i = axes; i-- > 0 && y.valid();) {
     std::vector<Dim> dims(y.dims().begin(), y.dims().begin() + static_cast<int64_t>(2 + 2 * i));
-    dims.push_back(windows[i].n + windows[i].lo + windows[i].hi);
+    dims.push_back(windows[i].padded());
     dims.insert(dims.end(), y.dims().begin() + static_cast<int64_t>(4 + 2 * i), y.dims().end());
     y = b.op(Op::kScatter, {broadcast_to(scalar_like(y, 0), dims), padded_positions(b, windows[i]), y},
              {{"axis", static_cast<int64_t>(2 + 2 * i)}, {"reduction", "add"}});
@@ -105,83 +135,44 @@ static Expr fold_identity(Expr x, const char* fn) {
   return reduce(broadcast_to(scalar_like(x, 0), {0}), fn, {0}, KeepDims::kNo);
 }
 
-// Tensors of shape [count of each axis ..., taps]: the values in the windows, their positions, and whether they lie in
-// x.
-struct Cells {
-  Expr value, index, inside;
+// The extreme of each window along the axes so far, and where in x it is: `none` for a window that holds no element.
+struct FoundExtremes {
+  Expr value, index;
 };
 
-// A searched axis has a dim for its kernel; other axes have none.
-struct CellDims {
-  std::vector<Dim> counts, kernels;
-  std::vector<size_t> slot;  // by axis: its index in `kernels`
-  Axes perm;                 // from (count, kernel) pairs to all counts, then all kernels
-
-  explicit CellDims(const std::vector<Windowed>& windows) {
-    Axes last;
-    int64_t at = 0;
-    for (const Windowed& window : windows) {
-      slot.push_back(kernels.size());
-      counts.push_back(window.count);
-      if (!window.is_plain()) kernels.emplace_back(window.kernel), last.push_back(at++);
-      perm.push_back(at++);
-    }
-    perm.insert(perm.end(), last.begin(), last.end());
-  }
-
-  // A [kernel, count] matrix of one axis in a shape that broadcasts against [counts..., kernels...].
-  Expr spread(Expr matrix, size_t axis, bool is_plain) const {
-    std::vector<Dim> dims(counts.size() + kernels.size(), 1);
-    dims[axis] = matrix.dim(1);
-    if (!is_plain) dims[counts.size() + slot[axis]] = matrix.dim(0);
-    return reshape(transpose(matrix, {1, 0}), dims);
-  }
-};
-
-static Cells cells_of(Expr x, const std::vector<Windowed>& windows, const CellDims& dims) {
-  Builder& b = x.builder();
-  std::vector<Dim> lo, hi;
-  for (const Windowed& window : windows) lo.push_back(window.lo), hi.push_back(window.hi);
-  Cells cells{b.op(Op::kPad, {x}, {{"lo", lo}, {"hi", hi}}), b.scalar(DType::kI64, 0), b.scalar(DType::kBool, 1)};
-  Dim taps = 1, stride = 1;
-  for (size_t i = windows.size(); i-- > 0;) {
-    const Windowed& window = windows[i];
-    bool is_plain = window.is_plain();
-    Expr n = b.size(window.n, DType::kI64);
-    Expr place = padded_positions(b, window), position = place - b.size(window.lo, DType::kI64);
-    Expr inside = logical_and(less_equal(scalar_like(position, 0), position), less(position, n));
-    Expr held = maximum(minimum(position, n - 1.0), 0);
-    if (!is_plain) cells.value = gather(cells.value, place, static_cast<int64_t>(i));
-    cells.index = cells.index + dims.spread(held * b.size(stride, DType::kI64), i, is_plain);
-    cells.inside = logical_and(cells.inside, dims.spread(inside, i, is_plain));
-    taps *= Dim(window.kernel), stride *= window.n;
-  }
-  std::vector<Dim> flat = dims.counts, full = dims.counts;
-  full.insert(full.end(), dims.kernels.begin(), dims.kernels.end());
-  flat.push_back(taps);
-  auto flattened = [&](Expr e) { return reshape(broadcast_to(e, full), flat); };
-  return {reshape(transpose(cells.value, dims.perm), flat), flattened(cells.index), flattened(cells.inside)};
+// Of windows along one axis more. Of an extreme that stands in x more than once, the index is the least, and so it is
+// that of the first in the window. An axis beside all others would be one too many for a tensor of the largest rank, so
+// it stands between two that take in those before and after it.
+static FoundExtremes along_axis(const FoundExtremes& before, const Windowed& window, size_t axis, const char* fn,
+                                Expr none) {
+  Builder& b = none.builder();
+  std::vector<Dim> dims = before.value.dims(), lo(dims.size(), 0), hi = lo;
+  lo[axis] = window.lo, hi[axis] = window.hi;
+  Dim outer = element_count(std::span(dims).first(axis)), inner = element_count(std::span(dims).subspan(axis + 1));
+  Expr places = padded_positions(b, window);
+  auto windows_of = [&](Expr x, Expr outside) {
+    x = b.op(Op::kPad, {x, outside}, {{"lo", lo}, {"hi", hi}});
+    return gather(reshape(x, {outer, window.padded(), inner}), places, 1);
+  };
+  Expr value = windows_of(before.value, fold_identity(before.value, fn)), index = windows_of(before.index, none);
+  Expr extreme = reduce(value, fn, {1});
+  Expr hit = equal(value, extreme);
+  if (is_float(value.dtype())) hit = logical_or(hit, not_equal(value, value));  // a NaN is the extreme
+  dims[axis] = window.count;
+  return {reshape(extreme, dims), reshape(reduce(where(hit, index, none), "min", {1}), dims)};
 }
 
 Outputs decompose_arg_reduce_window(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = in[0];
-  const char* fn = attrs.is("fn", "max") ? "max" : "min";
   std::vector<Windowed> windows = windows_of(b.graph(), x.dims(), attrs.i64s("window"), attrs);
-  CellDims dims(windows);
-  if (dims.perm.size() > kMaxRank)
-    return refuse(in, Code::kShape, format("{} axes and {} of their windows", x.rank(), dims.kernels.size()));
-  Cells cells = cells_of(x, windows, dims);
-  if (!b.status().ok()) return {};
-  auto last = static_cast<int64_t>(x.rank());
-  Expr extreme = reduce(where(cells.inside, cells.value, fold_identity(x, fn)), fn, {last});
-  Expr hit = equal(cells.value, extreme);
-  if (is_float(x.dtype())) hit = logical_or(hit, not_equal(cells.value, cells.value));  // a NaN is the extreme
-  hit = logical_and(hit, cells.inside);
-  // Indices rise along a window, so the least hit is the first.
-  Expr none = b.size(element_count(x.dims()), DType::kI64);
-  Expr first = reduce(where(hit, cells.index, none), "min", {last}, KeepDims::kNo);
-  return {where(less(first, none), first, -1)};
+  Dim count = element_count(x.dims());
+  Expr none = b.size(count, DType::kI64);
+  FoundExtremes found{x, reshape(iota(b, {count}, 0, DType::kI64), x.dims())};
+  for (size_t axis = windows.size(); axis-- > 0 && b.status().ok();)
+    if (!windows[axis].is_plain())
+      found = along_axis(found, windows[axis], axis, attrs.is("fn", "max") ? "max" : "min", none);
+  return {where(less(found.index, none), found.index, -1)};
 }
 
 Outputs decompose_max_unpool(const Inputs& in, const Attrs& attrs) {

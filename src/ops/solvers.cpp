@@ -38,6 +38,9 @@ Outputs decompose_inverse(const Inputs& in, const Attrs&) {
   Builder& b = in.builder();
   Expr a = in[0];
   if (a.rank() < 2) return refuse(in, Code::kShape, format("a has rank {}, it needs 2 or more", a.rank()));
+  if (!b.graph().add_guard({Guard::kEqual, a.dim(-2), a.dim(-1), "size"}).ok())
+    return refuse(in, Code::kShape,
+                  format("the rows and columns of a square matrix: {} is not {}", a.dim(-2), a.dim(-1)));
   return {b.op(Op::kSolve, {a, broadcast_to(cast(on_diagonal(b, a.dim(-1)), a.dtype()), a.dims())})};
 }
 

@@ -2,15 +2,17 @@
 #include "ops/trips.h"
 
 #include <cstring>
+#include <unordered_set>
 
-#include "base/contains.h"
 #include "ir/body.h"
 
 namespace rlx {
 
 SymbolLookup without_carried(const Attrs& attrs, const SymbolLookup& around) {
-  return [&](std::string_view name) {
-    return contains(carried_symbols(attrs), std::string(name)) ? std::nullopt : around(name);
+  const std::vector<std::string>& names = carried_symbols(attrs);
+  std::unordered_set<std::string_view> carried(names.begin(), names.end());
+  return [&around, carried = std::move(carried)](std::string_view name) {
+    return carried.contains(name) ? std::nullopt : around(name);
   };
 }
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces an `if` with a known condition by the nodes of the branch that it takes. This leaves fewer uses of what the
-// branch read, and gives the nodes of the branch new operands. So both are canonicalized and folded again: a branch may
-// end in a known `if` itself.
+// branch read, and gives the nodes of the branch new operands. So both are canonicalized and folded again, which may
+// decide the condition of another `if`: it is replaced by a rule among the others, in the same walk over the graph.
 #include <algorithm>
 #include <optional>
 
+#include "base/lasting.h"
+#include "ops/inline.h"
 #include "passes/fold.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"
+#include "rules/rules.h"
 
 namespace rlx {
 
@@ -87,12 +90,53 @@ class Inlining {
 
 }  // namespace
 
+// A branch with params or effects is left to `Inlining`: both have an order, and new nodes come last here. So is one
+// with guards that the graph around it lacks (the rewriter takes no guard from a rule that did not ask for it).
+static Expr inline_branch(const Match& m) {
+  const Node& node = m.node(m.anchor());
+  const Graph* branch = known_branch(m.graph(), node);
+  if (!branch || !branch->params().empty() || !is_pure(m.graph().info(node), node.attrs)) return {};
+  std::vector<Expr> in;
+  for (size_t i = 1; i < node.in.size(); i++) in.push_back(m.in(i));
+  Outputs made = inlined(m.builder(), *branch, in);
+  for (size_t i = 0; i < made.size(); i++)
+    if (!m.graph().is_same_type(made[i].type(), node.out[i])) return m.miss("an output has another type");
+  return made.empty() ? Expr() : m.offer_all(m.anchor(), made);
+}
+
+static Expr fold(const Match& m) {
+  Outputs made;
+  Grade math = m.allows(Grade::kClose) ? Grade::kClose : Grade::kExact;
+  for (Tensor& tensor : folded(m.graph(), m.node(m.anchor()), math))
+    made.push_back(m.builder().constant(std::move(tensor)));
+  return made.empty() ? Expr() : m.offer_all(m.anchor(), made);
+}
+
+static void add_branch_rules(RuleSet& rules) {
+  rules.add(exact, "known_branch", {Op::kIf}, inline_branch, {.depth = 1});
+  std::vector<Op> computed;
+  for (const OpInfo& info : op_table().rows())
+    if (!info.is(kLeaf) && !info.has_bodies) computed.push_back(info.op());
+  rules.add(exact, "folded", computed, fold, {.depth = 1});
+}
+
+static Result<Graph> simplified(Graph graph, PassContext& context) {
+  static const RuleSet& kRules = lasting([] {
+    return RuleSet{add_view_rules, add_arithmetic_rules, add_position_rules, add_branch_rules};
+  });
+  RewriteOptions options = context.rewrite_options("branches");
+  options.expands = [](const Facts& facts, Value value) {
+    return facts.graph().info(facts.graph().node(value)).is(kSpelling);
+  };
+  return fold_constants(RLX_TRY(rewrite(drop_dead(std::move(graph)), kRules, options)), context);
+}
+
 Result<Graph> inline_branches(Graph graph, PassContext& context) {
   for (bool has_replaced = true; has_replaced && has_known_branch(graph);) {
     Inlining inlining(context.math);
     Graph made =
         RLX_TRY(with_replaced(graph, [&](GraphCopy& copy, uint32_t index) { return inlining.replaced(copy, index); }));
-    graph = RLX_TRY(fold_constants(RLX_TRY(canonicalize(std::move(made), context)), context));
+    graph = RLX_TRY(simplified(std::move(made), context));
     has_replaced = inlining.has_replaced();
   }
   return graph;

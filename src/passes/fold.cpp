@@ -82,12 +82,15 @@ static Result<std::vector<Tensor>> evaluate_node(const Graph& graph, const Node&
   return interpret_within(aside, kWorkEach * static_cast<double>(largest), make);
 }
 
+std::vector<Tensor> folded(const Graph& graph, const Node& node, Grade math) {
+  if (!worth_folding(graph, node, math)) return {};
+  auto results = evaluate_node(graph, node);
+  return results.ok() ? *std::move(results) : std::vector<Tensor>();  // an index out of range: the run reports it
+}
+
 Result<std::vector<Value>> fold_node(Graph& graph, const Node& node, Grade math) {
   std::vector<Value> constants;
-  if (!worth_folding(graph, node, math)) return constants;
-  auto results = evaluate_node(graph, node);
-  if (!results.ok()) return constants;  // for example an index out of range: the run reports it
-  for (Tensor& tensor : *results) constants.push_back(RLX_TRY(graph.add_constant(std::move(tensor))));
+  for (Tensor& tensor : folded(graph, node, math)) constants.push_back(RLX_TRY(graph.add_constant(std::move(tensor))));
   return constants;
 }
 

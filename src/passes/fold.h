@@ -9,8 +9,10 @@
 
 namespace rlx {
 
-// Adds the outputs of a node to the graph as constants, if its inputs are constants there. None if they are not, or if
-// it is not worth while.
+// The outputs of a node whose inputs are constants of the graph. None if they are not, or if it is not worth while.
+std::vector<Tensor> folded(const Graph& graph, const Node& node, Grade math);
+
+// Adds them to the graph as constants.
 Result<std::vector<Value>> fold_node(Graph& graph, const Node& node, Grade math);
 
 }  // namespace rlx

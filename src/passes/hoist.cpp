@@ -2,6 +2,7 @@
 // Moves values out of a loop that are the same at every trip and cannot fail. They are computed once, before the loop;
 // if the loop makes no trip, in vain.
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/contains.h"
 #include "ir/body.h"
@@ -41,8 +42,9 @@ class Invariants {
     if (!body.guards().empty()) return;  // outside they would be checked even if there is no trip
     for (size_t i = first_invariant; i < body.inputs().size(); i++)
       fixed_[body.inputs()[i]] = body.type({body.inputs()[i], 0}) == around.type(in[i]);
-    std::vector<std::string> own = own_symbols(attrs, body);
-    auto is_known = [&](const std::string& name) { return around.has_symbol(name) && !contains(own, name); };
+    std::vector<std::string> names = own_symbols(attrs, body);
+    std::unordered_set<std::string> own(names.begin(), names.end());
+    auto is_known = [&](const std::string& name) { return around.has_symbol(name) && !own.contains(name); };
     for (uint32_t i = 0; i < body.nodes().size(); i++) {
       const Node& node = body.node(i);
       taken_along_[i] = may_be_taken_along(i);

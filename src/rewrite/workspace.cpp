@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/contains.h"
+#include "ops/names.h"
 
 namespace rlx {
 
@@ -162,8 +163,11 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
   Status status = builder_.take_status();
   std::string why = !status.ok() ? std::string(status.message()) : match.reason();
   // A replacement that alone reads the value is there already: nothing would change.
-  bool made = status.ok() && replacement && replacement.valid() && replacement.value() != value &&
-              !is_used_only_by(value, {{replacement.value().node}});
+  auto is_there = [&] {
+    auto replaces = [&](const Replacement& it) { return it.first.node == node && uses(it.first) > 0; };
+    return is_used_only_by(value, {{replacement.value().node}}) && std::ranges::none_of(match.offered(), replaces);
+  };
+  bool made = status.ok() && replacement && replacement.valid() && replacement.value() != value && !is_there();
   if (made) {
     why = refusal(match, mark, replacement);
     made = why.empty();
@@ -176,8 +180,10 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
   note(rule, node, {});
   std::vector<Replacement> replacements{{value, replacement.value()}};
   for (const auto& [old, other] : match.offered())
-    if (graph_.is_same_type(graph_.type(old), graph_.type(other)) && !closes_cycle({old, other}))
+    if (graph_.is_same_type(graph_.type(old), graph_.type(other)) && (old.node == node || !closes_cycle({old, other})))
       replacements.emplace_back(old, other);
+  if (graph_.info(graph_.node(node)).has_bodies)  // whose nodes the given graph did not count
+    visit_budget_ += kVisitsPerNode * (graph_.nodes().size() - mark.nodes);
   const std::string& name = graph_.node(node).name;
   if (!name.empty() && graph_.node(replacement.value()).name.empty()) graph_.set_name(replacement.value(), name);
   commit(replacements, mark);
@@ -276,6 +282,7 @@ Status Workspace::expand(uint32_t index) {
   for (Value input : node.in) in.push_back(present(input) ? builder_.wrap(input) : Expr());
   Outputs outputs = decompose(builder_, graph_.info(node), in, node.attrs);
   RLX_TRY(builder_.take_status());
+  name_readers_of_indices(graph_, mark.nodes, node.name);
   if (graph_.node(outputs[0].value()).name.empty()) graph_.set_name(outputs[0].value(), node.name);
   if (options_.report)
     options_.report->lines.push_back({std::string(options_.pass), "decompose", graph_.describe(index), {}});

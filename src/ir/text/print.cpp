@@ -4,7 +4,6 @@
 #include <span>
 #include <unordered_set>
 
-#include "base/contains.h"
 #include "base/escape.h"
 #include "ir/body.h"
 #include "ir/normal.h"
@@ -64,10 +63,10 @@ class Printer {
   // name around.
   void print_symbols() {
     std::string list;
-    const std::vector<std::string> own = around_ ? decided_symbols(graph_) : std::vector<std::string>();
+    std::unordered_set<std::string> own(carried_.begin(), carried_.end());
+    for (DecidedSize& size : decided_sizes(graph_)) own.insert(std::move(size.symbol));
     for (const auto& [symbol, range] : graph_.symbols()) {
-      bool is_another = contains(carried_, symbol) || contains(own, symbol);
-      if (around_ && around_->knows(symbol, range) && !is_another) continue;
+      if (around_ && around_->knows(symbol, range) && !own.contains(symbol)) continue;
       list += (list.empty() ? "" : ", ") + Dim::symbol(symbol).text();
       bool bounded = range.hi < Interval::kUnbounded;
       if (range.lo == 0 && !bounded) continue;

@@ -104,6 +104,28 @@ void branches_on_weights(Builder& b, int n) {
   output(b, "y", y);
 }
 
+// Each condition is known once the branch before it is a part of the graph, and a rule has met what the branch made of
+// its own condition.
+void branches_one_after_another(Builder& b, int n) {
+  Expr run = b.wrap(*b.graph().add_input("r", DType::kBool, {})), known = b.scalar(DType::kBool, 0);
+  Expr y = input(b, "x", {8});
+  NamedAttrs attrs;
+  for (const char* name : {"then", "else"}) {
+    auto body = std::make_shared<Graph>();
+    Builder inside(*body);
+    Expr a = input(inside, "a", {8}), r = inside.wrap(*body->add_input("r", DType::kBool, {})),
+         c = inside.wrap(*body->add_input("c", DType::kBool, {}));
+    output(inside, "y", unary(Op::kSin, a));
+    output(inside, "d", binary(Op::kBitAnd, r, c));
+    attrs.emplace_back(name, std::shared_ptr<const Graph>(std::move(body)));
+  }
+  for (int i = 0; i < n; i++) {
+    Outputs made = b.ops(Op::kIf, std::array{known, y, run, known}, attrs);
+    y = made[0], known = made[1];
+  }
+  output(b, "y", y);
+}
+
 constexpr std::pair<const char*, Make> kGraphs[] = {{"chain_of_scalars", chain_of_scalars},
                                                     {"shared_sums", shared_sums},
                                                     {"chain_of_norms", chain_of_norms},
@@ -111,7 +133,8 @@ constexpr std::pair<const char*, Make> kGraphs[] = {{"chain_of_scalars", chain_o
                                                     {"views", views},
                                                     {"scaled_views", scaled_views},
                                                     {"picks", picks},
-                                                    {"branches_on_weights", branches_on_weights}};
+                                                    {"branches_on_weights", branches_on_weights},
+                                                    {"branches_one_after_another", branches_one_after_another}};
 
 }  // namespace
 

@@ -544,4 +544,25 @@ TEST(cpu_rows, an_index_out_of_range_is_named) {
   EXPECT_EQ((*run("drop"))[0].as<float>()[4], 0.0f);
 }
 
+// The user knows the composite, not the ops in its place.
+TEST(cpu_rows, an_index_out_of_range_in_a_composite_names_it) {
+  auto parsed = parse(R"(graph {
+  x = input f32[3,4]
+  i = input i64[3]
+  loss = softmax_cross_entropy(x, i) axis=1
+  output loss
+})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  Tensor bad = *Tensor::create(DType::kI64, std::array<int64_t, 1>{3});
+  bad.as<int64_t>()[1] = 5;
+  auto env = env_with(1);
+  for (const char* device : {"cpu", "reference"}) {
+    auto program = Program::compile(env, *parsed, nullptr, *env->find_device(device), {});
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    auto failed = (*program)->run({}, std::array{noise({3, 4}), bad}, {}, 1);
+    EXPECT_EQ(failed.status().message(), "gather_elements 'loss': index 5 at position 1 is outside a size of 4")
+        << device;
+  }
+}
+
 }  // namespace rlx

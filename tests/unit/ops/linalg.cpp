@@ -3,6 +3,9 @@
 // the signs that are fixed, and what a NaN does.
 #include "op_test.h"
 
+#include <ctime>
+#include <functional>
+
 namespace rlx::test {
 
 static constexpr double kClose = 1e-8;  // of golden values of nine digits
@@ -127,6 +130,38 @@ TEST(linalg, qr_and_svd_reconstruct_tall_square_wide_and_rank_deficient_matrices
       }
 }
 
+static double seconds(const std::function<void()>& body) {
+  std::clock_t begin = std::clock();
+  body();
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+// Neither has as many columns as the matrix has rows: 10,000 rows would need 800 MB.
+TEST(linalg, qr_of_a_tall_matrix_takes_linear_time) {
+  auto seconds_for = [](int64_t rows) {
+    Tensor a = noise(rows, 3, 1);
+    return seconds([&] { expect_orthonormal_columns((*run(Op::kQr, {a}))[0]); });
+  };
+  double few = seconds_for(1000), many = seconds_for(10000);
+  std::printf("qr: %.1f ms for 1,000 rows, %.1f ms for 10,000\n", few * 1e3, many * 1e3);
+  EXPECT_LT(many, 10 * 3 * few + 0.05);
+}
+
+// 180 rows took 7 seconds, 250 rows of full factors 19.
+TEST(linalg, svd_completes_a_basis_in_cubic_time) {
+  Tensor ones = *Tensor::create(DType::kF64, std::array<int64_t, 2>{200, 200});
+  std::fill_n(ones.as<double>(), ones.count(), 1.0);
+  std::vector<Tensor> deficient, full;
+  double all = seconds([&] {
+    deficient = *run(Op::kSvd, {ones});
+    full = *run(Op::kSvd, {noise(300, 4, 2)}, {{"full", int64_t{1}}});
+  });
+  std::printf("svd: %.1f ms\n", all * 1e3);
+  EXPECT_LT(all, 2);
+  for (const auto& factors : {deficient, full}) expect_orthonormal_columns(factors[0]);
+  expect_orthonormal_columns(outcome(Op::kTranspose, {deficient[2]}, {{"perm", std::vector<int64_t>{1, 0}}}));
+}
+
 TEST(linalg, eigh_diagonalises_and_reads_the_lower_triangle) {
   for (int64_t n : {1, 3, 8}) {
     Tensor a = noise(n, n, static_cast<uint32_t>(n + 40)), s = *Tensor::create(DType::kF64, std::array{n, n});
@@ -163,6 +198,8 @@ TEST(linalg, empty_matrices_give_empty_factors) {
 TEST(linalg, refuses_halves_and_what_is_not_square) {
   expect_failure(Op::kLu, {tensor(DType::kF16, {1, 1}, {1})}, {}, Code::kDtype, "a must be f32 or f64");
   expect_failure(Op::kCholesky, {f64s({1, 2}, {1, 2})}, {}, Code::kShape, "square");
+  expect_failure(Op::kInverse, {f64s({3, 2, 4}, std::vector<double>(24, 1))}, {}, Code::kShape,
+                 "square matrix: 2 is not 4");
   expect_failure(Op::kEigh, {f64s({1}, {1})}, {}, Code::kShape, "rank 2 or more");
   expect_failure(Op::kTriangularSolve, {f64s({1, 1}, {1}), f64s({2, 1}, {1, 2})}, {}, Code::kShape, "rows of b");
 }

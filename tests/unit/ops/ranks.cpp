@@ -124,6 +124,62 @@ TEST(ranks, of_8_give_what_lower_ones_give) {
   }
 }
 
+// Windows along 8 axes, of which three are longer than 1, against windows along these alone. A tensor cannot have two
+// axes for each of the 8.
+TEST(ranks, of_8_have_windows_along_all_axes) {
+  struct Shape {
+    List x, kernel, strides, lo, dilation;
+    std::vector<Dim> dims(size_t first) const { return {x.begin() + static_cast<ptrdiff_t>(first), x.end()}; }
+    NamedAttrs attrs(const char* kernel_name, size_t first = 0) const {
+      auto tail = [&](const List& list) { return List(list.begin() + static_cast<ptrdiff_t>(first), list.end()); };
+      List before = tail(lo);
+      return {{kernel_name, tail(kernel)},
+              {"strides", tail(strides)},
+              {"dilation", tail(dilation)},
+              {"pad_lo", std::vector<Dim>(before.begin(), before.end())}};
+    }
+  };
+  const Shape shapes[] = {{{2, 3, 5, 4, 3}, {1, 1, 2, 3, 2}, {1, 1, 2, 1, 1}, {0, 0, 1, 1, 0}, {1, 1, 2, 1, 1}},
+                          {{2, 3, 5, 1, 4, 1, 3, 1},
+                           {1, 1, 2, 1, 3, 1, 2, 1},
+                           {1, 1, 2, 1, 1, 1, 1, 1},
+                           {0, 0, 1, 0, 1, 0, 0, 0},
+                           {1, 1, 2, 1, 1, 1, 1, 1}}};
+  std::vector<std::vector<double>> results[2];
+  for (size_t i = 0; i < 2; i++) {
+    const Shape& shape = shapes[i];
+    std::vector<double> values;
+    for (int64_t k = 0; k < 2 * 3 * 5 * 4 * 3; k++) values.push_back(static_cast<double>(k * 37 % 101));
+    values[17] = values[200] = kNan;
+    Tensor x = f32s(shape.x, values);
+    auto note = [&](const char* op, const Tensor& from, const NamedAttrs& attrs) {
+      auto got = run(op_named(op), {from}, attrs);
+      ASSERT_TRUE(got.ok()) << op << ": " << got.status().message();
+      for (const Tensor& result : *got) results[i].push_back(numbers(result));
+    };
+    note("max_pool_with_indices", x, shape.attrs("kernel", 2));
+    for (const char* fn : {"max", "min"}) {
+      NamedAttrs attrs = shape.attrs("window");
+      attrs.emplace_back("fn", fn);
+      note("arg_reduce_window", x, attrs);
+    }
+    note("im2col", x, shape.attrs("kernel", 2));
+    NamedAttrs attrs = shape.attrs("kernel", 2);
+    auto columns = run(op_named("im2col"), {x}, attrs);
+    ASSERT_TRUE(columns.ok()) << columns.status().message();
+    attrs.emplace_back("shape", shape.dims(2));
+    note("col2im", (*columns)[0], attrs);
+  }
+  ASSERT_EQ(results[0].size(), 6u);
+  for (size_t i = 0; i < results[0].size(); i++) {
+    ASSERT_EQ(results[0][i].size(), results[1][i].size()) << i;
+    for (size_t k = 0; k < results[0][i].size(); k++)
+      EXPECT_TRUE(results[0][i][k] == results[1][i][k] ||
+                  (std::isnan(results[0][i][k]) && std::isnan(results[1][i][k])))
+          << i << ", " << k;
+  }
+}
+
 // Here both operands and their scales have all axes.
 TEST(ranks, of_8_are_scaled_by_blocks) {
   std::vector<Tensor> products;
