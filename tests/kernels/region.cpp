@@ -422,6 +422,58 @@ TEST(region, transposed_input_and_in_place_output) {
   }
 }
 
+// An input of each type that is contiguous along each other axis, beside one of the region's own layout, one with a
+// value a row, and one with a row for all. Outputs of each type.
+TEST(region, transposed_inputs_are_read_in_blocks) {
+  std::mt19937 rng(4);
+  for (const std::vector<int64_t>& dims :
+       {std::vector<int64_t>{3, 16, 90}, {25, 41, 16}, {40, 5, 77}, {17, 33, 130}, {300, 2, 17}})
+    for (int axis : {0, 1}) {
+      const int64_t total = dims[0] * dims[1] * dims[2], plane = dims[axis] * dims[2];
+      // The axis lies innermost, then the last one, then the other.
+      int64_t strides[3] = {plane, plane, dims[axis]};
+      strides[axis] = 1;
+      Guarded t = Guarded::random(total, rng), row = Guarded::random(dims[2], rng), y(total, 5);
+      Guarded scale = Guarded::random(dims[0], rng);
+      std::vector<uint8_t> truths(total), answers(total + 1, 77);
+      std::vector<int64_t> longs(total);
+      std::vector<f16> halves(total);
+      std::vector<uint16_t> rounded(total + 1, 77);
+      for (int64_t i = 0; i < total; ++i)
+        truths[i] = i % 3 ? 9 : 0, longs[i] = i * 5 % 1001 - 400, halves[i] = f16(static_cast<float>(i % 99) / 8);
+      for (Isa isa : available_isas()) {
+        Guarded x = Guarded::random(total, rng), before = x;
+        Executable p;
+        p.shape(dims);
+        std::vector<int64_t> across(strides, strides + 3), own{dims[1] * dims[2], dims[2], 1};
+        uint8_t a = p.input(x.data(), own), b = p.input(t.data(), across), s = p.input(scale.data(), {1, 0, 0});
+        uint8_t c = p.input(row.data(), {0, 0, 1}), w = p.input(truths.data(), across, RegionType::kBool);
+        uint8_t l = p.input(longs.data(), across, RegionType::kI64);
+        uint8_t h = p.input(halves.data(), across, RegionType::kF16);
+        // More registers make smaller tiles.
+        for (int i = axis * static_cast<int>(dims[0]) % 21; i > 0; --i) p.constant(1);
+        uint8_t sum = p.op(Code::kAdd, p.op(Code::kMul, b, s), p.op(Code::kSub, c, a));
+        p.output(x.data(), p.op(Code::kWhere, w, sum, l));
+        p.output(answers.data(), p.op(Code::kLt, l, h), RegionType::kBool);
+        p.output(rounded.data(), h, RegionType::kF16);
+        p.output(y.data(), s);
+        p.finish();
+        run_backwards(region_fns(isa).region, p.args);
+        ASSERT_TRUE(x.guards_intact() && y.guards_intact());
+        ASSERT_TRUE(answers[total] == 77 && rounded[total] == 77);
+        for (int64_t i = 0; i < total; ++i) {
+          int64_t at[] = {i / dims[2] / dims[1], i / dims[2] % dims[1], i % dims[2]};
+          int64_t from = at[0] * strides[0] + at[1] * strides[1] + at[2] * strides[2];
+          float sum_there = t[from] * scale[at[0]] + (row[at[2]] - before[i]), number = static_cast<float>(longs[from]);
+          ASSERT_EQ(x[i], truths[from] ? sum_there : number) << isa_name(isa) << " axis " << axis << " at " << i;
+          ASSERT_EQ(answers[i], number < static_cast<float>(halves[from])) << i;
+          ASSERT_EQ(rounded[i], halves[from].bits) << i;
+          ASSERT_EQ(y[i], scale[at[0]]) << i;
+        }
+      }
+    }
+}
+
 TEST(region, integers_truth_values_and_where) {
   const int64_t n = 1001;
   std::vector<int64_t> longs(n);

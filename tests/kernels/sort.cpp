@@ -113,6 +113,45 @@ TEST(sort, lines_in_stable_order) {
   }
 }
 
+template <class T, class Index>
+void check_first(int64_t n, int64_t k, DType dtype, bool descending, bool spread) {
+  constexpr int64_t kLines = 2;
+  std::mt19937 rng(6);
+  std::vector<T> x(static_cast<size_t>(kLines * n)), values(static_cast<size_t>(kLines * k) + 1);
+  for (T& value : x) value = drawn<T>(rng, spread);
+  std::vector<Index> indices(values.size(), 77);
+  SortArgs args;
+  args.x = x.data(), args.values = values.data(), args.indices = indices.data(), args.dtype = dtype;
+  args.wide_indices = sizeof(Index) == 8, args.descending = descending;
+  args.outer = kLines, args.n = n, args.k = k;
+  run_backwards(sort_first_loop(), args);
+  ASSERT_EQ(indices.back(), 77);
+  for (int64_t line = 0; line < kLines; line++) {
+    std::vector<int64_t> order = order_of(x.data() + line * n, n, descending);
+    for (int64_t i = 0; i < k; i++) {
+      auto at = static_cast<size_t>(line * k + i);
+      int64_t place = order[static_cast<size_t>(i)];
+      ASSERT_EQ(indices[at], place) << i;
+      ASSERT_TRUE(same_bits(values[at], x[static_cast<size_t>(line * n + place)])) << i;
+    }
+  }
+}
+
+TEST(sort, the_first_of_a_line) {
+  for (DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kI8, DType::kI64, DType::kU32}) {
+    SCOPED_TRACE(name(dtype));
+    constexpr DTypeSet kSome = {DType::kF32, DType::kF64, DType::kF16, DType::kI8, DType::kI64, DType::kU32};
+    visit<kSome>(dtype, [&]<class T>() {
+      for (auto [n, k] : {std::pair<int64_t, int64_t>{1, 1}, {7, 3}, {90, 90}, {500, 60}, {9001, 5000}})
+        for (int bits = 0; bits < 4; bits++) {
+          SCOPED_TRACE(testing::Message() << k << " of " << n);
+          ASSERT_NO_FATAL_FAILURE((check_first<T, int64_t>(n, k, dtype, (bits & 1) != 0, (bits & 2) != 0)));
+          ASSERT_NO_FATAL_FAILURE((check_first<T, int32_t>(n, k, dtype, (bits & 1) != 0, (bits & 2) != 0)));
+        }
+    });
+  }
+}
+
 TEST(sort, long_lines_are_cut) {
   EXPECT_EQ(pieces_of_sort(1, 1000).count, 1);
   EXPECT_EQ(pieces_of_sort(64, 1 << 20).count, 1);

@@ -70,4 +70,41 @@ inline uint64_t* sort_packed(uint64_t* from, uint64_t* to, int64_t n) {
   return from;
 }
 
+// The ranks of the first k of a line: those whose upper bits precede `bits`. Of those that begin with these bits, the
+// first `ties` are.
+struct RankLimit {
+  int shift = 31;
+  uint32_t bits = UINT32_MAX;
+  int64_t ties = 0;
+
+  // Asked of the ranks of a line in their order.
+  bool takes(uint32_t rank) {
+    uint32_t upper = rank >> shift;
+    return upper < bits || (upper == bits && ties-- > 0);
+  }
+};
+// Takes at least k of n ranks, and at most `most`, which is not below k. Counts ranks by some of their bits at a time,
+// the upper ones first. n is below 2^32.
+template <class RankAt>
+[[gnu::noinline]] RankLimit limit_of_ranks(int64_t n, int64_t k, int64_t most, RankAt rank_at) {
+  constexpr int kBits = 11;
+  int64_t before = 0;
+  RankLimit limit{32, 0, n};
+  while (limit.shift > 0) {
+    int width = std::min(kBits, limit.shift), upper = limit.shift;
+    uint32_t counts[1 << kBits] = {}, mask = (1U << width) - 1;
+    limit.shift -= width;
+    for (int64_t i = 0; i < n; i++) {
+      uint32_t rank = rank_at(i);
+      if (upper == 32 || rank >> upper == limit.bits) counts[rank >> limit.shift & mask]++;
+    }
+    uint32_t bin = 0;
+    while (before + counts[bin] < k) before += counts[bin++];
+    limit.bits = limit.bits << width | bin;
+    if (before + counts[bin] <= most) return limit;
+  }
+  limit.ties = k - before;
+  return limit;
+}
+
 }  // namespace rlx::cpu

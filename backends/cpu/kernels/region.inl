@@ -139,9 +139,9 @@ inline Vec load_vector(const T* from, int64_t count) {
     return __builtin_convertvector(elements, Vec);
 }
 
-// Loads `count` elements that are `stride` apart.
+// Loads `count` elements that are `stride` apart. Rows may be so short that a call would show.
 template <class T>
-inline void load_run(const T* from, int64_t stride, int64_t count, float* to) {
+[[gnu::always_inline]] inline void load_run(const T* from, int64_t stride, int64_t count, float* to) {
   if (stride == 0) {
     Vec value = splat(to_register(*from));
     in_vectors(count, [&](int64_t i, int64_t n) { store_some(to + i, value, n); });
@@ -251,8 +251,53 @@ inline int64_t element_count(const RegionArgs& p) {
   return count;
 }
 
+inline constexpr int64_t kMaxTile = 1024;
+inline constexpr int64_t kLineFloats = 16;
+static_assert(kRegisterFloats / kMaxRegionRegisters >= kLineFloats * kLineFloats, "a tile holds a block");
+inline int64_t most_in_tile(const RegionArgs& p) {
+  return min(kRegisterFloats / max(p.register_count, 1) / 64 * 64, kMaxTile);
+}
+
+// Where an input is contiguous along an axis other than the last, elements in the order of the region lie in a cache
+// line each, and lines are gone before their other elements are needed. Such a region is computed in blocks: tiles of
+// several rows along that axis, as many as fill whole lines with f32. Returns that axis, or -1.
+inline int axis_of_blocks(const RegionArgs& p) {
+  const int last = p.rank - 1;
+  if (last < 1 || p.dims[last] < kLineFloats || element_count(p) < kMaxTile) return -1;
+  for (int i = 0; i < p.input_count; ++i)
+    if (const int64_t* strides = p.inputs[i].strides; strides[last] >= kLineFloats)
+      for (int d = 0; d < last; ++d)
+        if (strides[d] == 1 && p.dims[d] >= kLineFloats) return d;
+  return -1;
+}
+
+struct Blocks {
+  int axis;                           // of their rows
+  int64_t rows, columns;              // of a block, at most
+  int64_t row_blocks, column_blocks;  // of a matrix
+  int64_t count, per_part;
+};
+inline Blocks blocks_of(const RegionArgs& p, int axis) {
+  auto whole_lines = [](int64_t count) { return ceil_div(count, kLineFloats) * kLineFloats; };
+  const int64_t tile = most_in_tile(p), most_columns = tile / kLineFloats / kLineFloats * kLineFloats;
+  const int64_t rows = p.dims[axis], columns = p.dims[p.rank - 1];
+  Blocks cut;
+  cut.axis = axis;
+  cut.column_blocks = ceil_div(columns, most_columns);
+  cut.columns = min(columns, whole_lines(ceil_div(columns, cut.column_blocks)));
+  cut.column_blocks = ceil_div(columns, cut.columns);
+  cut.rows = tile / cut.columns / kLineFloats * kLineFloats;
+  cut.row_blocks = ceil_div(rows, cut.rows);
+  cut.count = element_count(p) / rows / columns * cut.row_blocks * cut.column_blocks;
+  cut.per_part = kPartElements / (cut.rows * cut.columns);
+  return cut;
+}
+
 inline int64_t region_parts(const RegionArgs& p) {
-  return ceil_div(element_count(p), kPartElements);
+  const int axis = axis_of_blocks(p);
+  if (axis < 0) return ceil_div(element_count(p), kPartElements);
+  const Blocks cut = blocks_of(p, axis);
+  return ceil_div(cut.count, cut.per_part);
 }
 
 struct Registers {
@@ -281,9 +326,8 @@ inline bool profits_from_rows(const RegionArgs& p, const Registers& r) {
 }
 
 inline void prepare(const RegionArgs& p, Registers& r) {
-  int64_t share = kRegisterFloats / max(p.register_count, 1) / 64 * 64;
   int64_t needed = ceil_div(element_count(p), kLanes) * kLanes;
-  r.tile = min(share, 1024);
+  r.tile = most_in_tile(p);
   if (needed < r.tile) r.tile = needed;
   for (int i = 0; i < p.register_count; ++i) r.tiles[i] = {r.own(i), kLanes};
   for (int i = 0; i < p.constant_count; ++i) {
@@ -323,18 +367,29 @@ inline void bring_tile(const RegionArgs& p, Registers& r, int i, int64_t begin, 
   tile = {own, kLanes};
 }
 
-inline void store_tile(const RegionOutput& output, Registers& r, int64_t begin, int64_t count) {
+// Returns where the elements of an output lie, all of them.
+inline const float* whole_tile(const RegionOutput& output, Registers& r, int64_t count) {
   const Tile tile = r.tiles[output.reg];
   float* own = r.own(output.reg);
   if (tile.step == 0)
     for (int64_t i = kLanes; i < count; i += kLanes) store(own + i, load(own));
-  store_output(output, begin, count, tile.at);
+  return tile.at;
 }
 
 // Whether the region only converts its one input: then it is loaded to where the output lies.
 inline bool only_loads(const RegionArgs& p, const Registers& r) {
   return p.op_count == 0 && p.input_count == 1 && r.walks[0] == Walk::kTiled && p.output_count == 1 &&
          p.outputs[0].type == RegionType::kF32 && p.outputs[0].reg == p.inputs[0].reg;
+}
+
+// Runs all ops over the first elements of the registers. The last one writes to `last` unless that is null.
+inline void run_ops(const RegionArgs& p, Registers& r, int64_t count, float* last) {
+  for (int i = 0; i < p.op_count; ++i) {
+    const RegionOp& op = p.ops[i];
+    float* dst = last && i + 1 == p.op_count ? last : r.own(op.dst);
+    run_op(op.code, dst, r.tiles[op.a], r.tiles[op.b], r.tiles[op.c], count);
+    r.tiles[op.dst].at = dst;
+  }
 }
 
 inline void run_one_tile(const RegionArgs& p, Registers& r, int64_t begin, int64_t count, int64_t row) {
@@ -347,15 +402,75 @@ inline void run_one_tile(const RegionArgs& p, Registers& r, int64_t begin, int64
   // The last op writes to the output itself.
   bool is_direct = p.op_count > 0 && p.output_count == 1 && p.outputs[0].type == RegionType::kF32 &&
                    p.outputs[0].reg == p.ops[p.op_count - 1].dst;
-  for (int i = 0; i < p.op_count; ++i) {
-    const RegionOp& op = p.ops[i];
-    bool ends = is_direct && i + 1 == p.op_count;
-    float* dst = ends ? static_cast<float*>(p.outputs[0].data) + begin : r.own(op.dst);
-    run_op(op.code, dst, r.tiles[op.a], r.tiles[op.b], r.tiles[op.c], count);
-    r.tiles[op.dst].at = dst;
-  }
+  run_ops(p, r, count, is_direct ? static_cast<float*>(p.outputs[0].data) + begin : nullptr);
   if (is_direct) return;
-  for (int i = 0; i < p.output_count; ++i) store_tile(p.outputs[i], r, begin, count);
+  for (int i = 0; i < p.output_count; ++i) store_output(p.outputs[i], begin, count, whole_tile(p.outputs[i], r, count));
+}
+
+// ---- blocks
+
+// rows x columns elements, at most kLanes each way, that are adjacent along the rows' axis.
+template <class T>
+[[gnu::always_inline]] inline void load_square(const T* from, int64_t stride, int64_t rows, int64_t columns, float* to,
+                                               int64_t to_stride) {
+  Vec square[kLanes];
+  RLX_UNROLL for (int i = 0; i < kLanes; ++i) {
+    if constexpr (std::is_same_v<T, float>)
+      square[i] = i < columns ? load_some(from + i * stride, rows) : Vec{};
+    else
+      square[i] = i < columns ? load_vector(from + i * stride, rows) : Vec{};
+  }
+  transpose(square);
+  RLX_UNROLL for (int i = 0; i < kLanes; ++i) if (i < rows) store_some(to + i * to_stride, square[i], columns);
+}
+
+// Loads a block, row by row: of columns that are `stride` apart, and rows that are `row_stride` apart.
+template <class T>
+inline void load_block(const T* from, int64_t row_stride, int64_t stride, int64_t rows, int64_t columns, float* to) {
+  if (row_stride != 1 || stride == 0 || stride == 1) {
+    for (int64_t i = 0; i < rows; ++i) load_run(from + i * row_stride, stride, columns, to + i * columns);
+    return;
+  }
+  in_vectors(columns, [&](int64_t j, int64_t some_columns) {
+    in_vectors(rows, [&](int64_t i, int64_t some_rows) {
+      const T* at = from + j * stride + i;
+      float* square = to + i * columns + j;
+      if (some_columns == kLanes && some_rows == kLanes)
+        return load_square(at, stride, kLanes, kLanes, square, columns);
+      load_square(at, stride, some_rows, some_columns, square, columns);
+    });
+  });
+}
+
+inline void run_block(const RegionArgs& p, Registers& r, const Blocks& cut, int64_t number) {
+  const int last = p.rank - 1;
+  int64_t at[kMaxRegionRank] = {}, begin = 0, below = 1, row_step = 1;
+  at[last] = number % cut.column_blocks * cut.columns, number /= cut.column_blocks;
+  at[cut.axis] = number % cut.row_blocks * cut.rows, number /= cut.row_blocks;
+  const int64_t rows = min(cut.rows, p.dims[cut.axis] - at[cut.axis]),
+                columns = min(cut.columns, p.dims[last] - at[last]);
+  for (int d = last; d >= 0; --d) {
+    if (d != last && d != cut.axis) at[d] = number % p.dims[d], number /= p.dims[d];
+    begin += at[d] * below;
+    if (d == cut.axis) row_step = below;
+    below *= p.dims[d];
+  }
+  for (int i = 0; i < p.input_count; ++i) {
+    const RegionInput& input = p.inputs[i];
+    if (r.walks[i] == Walk::kOnce) continue;
+    int64_t offset = 0;
+    for (int d = 0; d <= last; ++d) offset += at[d] * input.strides[d];
+    visit_elements(input.type, [&]<class T>() {
+      load_block(static_cast<const T*>(input.data) + offset, input.strides[cut.axis], input.strides[last], rows,
+                 columns, r.own(input.reg));
+    });
+  }
+  run_ops(p, r, rows * columns, nullptr);
+  for (int i = 0; i < p.output_count; ++i) {
+    const float* from = whole_tile(p.outputs[i], r, rows * columns);
+    for (int64_t row = 0; row < rows; ++row)
+      store_output(p.outputs[i], begin + row * row_step, columns, from + row * columns);
+  }
 }
 
 // Elements of the next tile: all that are left, or half of them, or as many as a tile has.
@@ -367,6 +482,11 @@ inline void region_run(const RegionArgs& p, int64_t begin, int64_t end) {
   if (begin >= end) return;
   Registers registers;
   prepare(p, registers);
+  if (const int axis = axis_of_blocks(p); axis >= 0) {
+    const Blocks cut = blocks_of(p, axis);
+    for (int64_t i = begin * cut.per_part; i < min(end * cut.per_part, cut.count); ++i) run_block(p, registers, cut, i);
+    return;
+  }
   const int64_t last = min(end * kPartElements, element_count(p));
   if (only_loads(p, registers)) {
     const int64_t first = begin * kPartElements;

@@ -152,7 +152,7 @@ int64_t place_of(const Order<T>& order, const T* x, int64_t n, Key<T> best) {
 
 // The extreme of a line that is so short that looking for a better one costs more than comparing lane by lane. Several
 // vectors take turns, so that no comparison waits for the one before it.
-constexpr int64_t kShortLine = 512;
+constexpr int64_t kComparedByLane = 512;
 template <class T>
 int64_t extreme_of_short(const Order<T>& order, const T* x, int64_t n) {
   constexpr int64_t kWide = kWidth<T>, kBlock = 4 * kWide;
@@ -194,7 +194,7 @@ void select_extreme(const SelectArgs& p, const T* x, const Stretch& stretch, int
   if constexpr (sizeof(T) == 8 && std::is_integral_v<T>)
     return store_selected(p, x, stretch, extreme_of_longs(p, x, stretch.n), to);
   if constexpr (sizeof(Key<T>) > 1)
-    if (stretch.n <= kShortLine) return store_selected(p, x, stretch, extreme_of_short(order, x, stretch.n), to);
+    if (stretch.n <= kComparedByLane) return store_selected(p, x, stretch, extreme_of_short(order, x, stretch.n), to);
   for (int64_t i = 0; (i = find_better(order, x, i + 1, stretch.n, order.one(x + found))) < stretch.n;) found = i;
   store_selected(p, x, stretch, found, to);
 }
@@ -274,44 +274,18 @@ uint32_t rank_in(const SelectArgs& p, const T* x, int64_t i) {
   return static_cast<uint32_t>(packed_entry(static_cast<Compute<T>>(x[i * p.inner]), 0, p.largest) >> 32);
 }
 
-// Ranks whose upper bits precede `bits` are selected. Of those that begin with these bits, the first `ties` are.
-struct RankLimit {
-  int shift;
-  uint32_t bits;
-  int64_t ties;
-};
-// At least k, and not many more if ranks differ. Counts ranks by some of their bits at a time, the upper ones first.
-template <class T>
-RankLimit limit_of(const SelectArgs& p, const T* x, int64_t n) {
-  constexpr int kBits = 11;
-  int64_t most = std::min(kMaxRadixSorted, 4 * p.k + 256), before = 0;
-  RankLimit limit{32, 0, n};
-  while (limit.shift > 0) {
-    int width = std::min(kBits, limit.shift), upper = limit.shift;
-    uint32_t counts[1 << kBits] = {}, mask = (1U << width) - 1;
-    limit.shift -= width;
-    for (int64_t i = 0; i < n; i++) {
-      uint32_t rank = rank_in(p, x, i);
-      if (upper == 32 || rank >> upper == limit.bits) counts[rank >> limit.shift & mask]++;
-    }
-    uint32_t bin = 0;
-    while (before + counts[bin] < p.k) before += counts[bin++];
-    limit.bits = limit.bits << width | bin;
-    if (before + counts[bin] <= most) return limit;
-  }
-  limit.ties = p.k - before;
-  return limit;
-}
-
 template <class T>
 [[gnu::noinline]] void select_many(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
   uint64_t packed[2][kMaxRadixSorted];
   int64_t places[kMaxRadixSorted], found = 0;
-  RankLimit limit{31, UINT32_MAX, 0};
-  if (stretch.n > kMaxRadixSorted || 2 * p.k < stretch.n) limit = limit_of(p, x, stretch.n);
+  RankLimit limit;  // takes all
+  if (stretch.n > kMaxRadixSorted || 2 * p.k < stretch.n) {
+    int64_t most = std::min(kMaxRadixSorted, 4 * p.k + 256);
+    limit = limit_of_ranks(stretch.n, p.k, most, [&p, x](int64_t i) { return rank_in(p, x, i); });
+  }
   for (int64_t i = 0; i < stretch.n; i++) {
-    uint32_t rank = rank_in(p, x, i), bits = rank >> limit.shift;
-    if (bits > limit.bits || (bits == limit.bits && limit.ties-- <= 0)) continue;
+    uint32_t rank = rank_in(p, x, i);
+    if (!limit.takes(rank)) continue;
     packed[0][found] = uint64_t{rank} << 32 | static_cast<uint32_t>(found);
     places[found++] = i;
   }
@@ -321,15 +295,24 @@ template <class T>
 
 // ---- few of a line of short keys: those found so far are kept in order
 
-constexpr int64_t kShortest = 256, kMostInserted = 16;
+// In random order k (1 + log(n / k)) elements of a line enter, and each moves some of the k. In a line that rises all of
+// them do.
+constexpr int64_t kMostInserted = 64, kShortLine = 256;
+int64_t most_entering(int64_t n, int64_t k) {
+  return n <= kShortLine ? n : 64 + k * (1 + static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(n / k))));
+}
+// Returns false, and has written nothing, if too many enter.
 template <class T>
-void select_by_insertion(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
+bool select_by_insertion(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
   uint64_t first[kMostInserted];
   const Order<T> order(p);
+  int64_t entering = 0;
+  const int64_t most = most_entering(stretch.n, p.k);
   auto offer = [&](int64_t i) {
     auto entry = packed_entry(static_cast<Compute<T>>(x[i * p.inner]), i, p.largest);
     int64_t at = std::min(i, p.k - 1);
     if (i >= p.k && entry > first[at]) return;
+    entering++;
     for (; at > 0 && first[at - 1] > entry; at--) first[at] = first[at - 1];
     first[at] = entry;
   };
@@ -346,9 +329,11 @@ void select_by_insertion(const SelectArgs& p, const T* x, const Stretch& stretch
       if (!any(order.precedes(order.several(x + v), last()))) continue;
       for (int64_t lane = 0; lane < kWidth<T>; lane++) offer(v + lane);
     }
+    if (entering > most) return false;
   }
   for (; i < stretch.n; i++) offer(i);
   for (i = 0; i < p.k; i++) store_selected(p, x, stretch, packed_place(first[i]), to + i * p.inner);
+  return true;
 }
 
 // Up to kSideBySide lines of a few adjacent elements, which are laid side by side first. Elements of the size of a
@@ -454,10 +439,12 @@ bool is_many(const SelectArgs& p, int64_t n) {
   return p.k > kMaxSelected || kCounted * p.k * static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(p.k))) > n;
 }
 
-// With few of a long line hardly any element moves others; lines side by side are faster in heaps.
+// An element that enters costs as many moves as there are others, so twice as many pay in a line four times as long.
+// Short lines pay, too: counting has a cost of its own. Where few elements enter, lines side by side are faster in
+// heaps.
 bool suits_insertion(const SelectArgs& p, int64_t n) {
   if (p.k > kMostInserted || n > INT32_MAX) return false;
-  return is_many(p, n) ? n <= kShortest : p.inner == 1;
+  return is_many(p, n) ? (p.k <= 16 && n <= kShortLine) || n >= p.k * (p.k + 24) : p.inner == 1;
 }
 
 template <class T>
@@ -476,11 +463,10 @@ void select_lines(const SelectArgs& p, int64_t outer, int64_t first, int64_t lin
   if constexpr (sizeof(T) <= sizeof(uint32_t))
     if (bool are_few = suits_insertion(p, stretch.n);
         (p.largest || !p.nan_wins) && (are_few || is_many(p, stretch.n))) {
-      bool in_batches = suits_batches(p, stretch.n);
+      // In a line that rises each element would be gathered in a batch, too.
+      const bool in_batches = !are_few && suits_batches(p, stretch.n);
       for (int64_t line = 0; line < lines; line++)
-        if (are_few)
-          select_by_insertion(p, x + line, stretch, to + line);
-        else
+        if (!are_few || !select_by_insertion(p, x + line, stretch, to + line))
           (in_batches ? select_in_batches<T> : select_many<T>)(p, x + line, stretch, to + line);
       return;
     }

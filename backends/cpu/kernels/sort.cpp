@@ -223,6 +223,37 @@ void sort_bucket(const Order& order, const Line& line, int64_t bucket) {
   name_places(order, entries + open, values ? values + open : nullptr, last - open);
 }
 
+// ---- the first k of a line
+
+// Writes the entries of the first k of n in any order.
+template <class Order>
+void write_first_by_heap(const Order& order, typename Order::Entry* entries, int64_t n, int64_t k) {
+  for (int64_t i = 0; i < k; i++) entries[i] = order.entry(i);
+  std::make_heap(entries, entries + k, order);
+  for (int64_t i = k; i < n; i++) {
+    auto entry = order.entry(i);
+    if (!order(entry, entries[0])) continue;
+    std::pop_heap(entries, entries + k, order);
+    entries[k - 1] = entry;
+    std::push_heap(entries, entries + k, order);
+  }
+}
+
+template <class T, class Order>
+void write_first(const Order& order, typename Order::Entry* entries, int64_t n, int64_t k) {
+  if constexpr (sizeof(T) <= sizeof(uint32_t))
+    if (n < kMaxEntries) {
+      auto rank_at = [&](int64_t i) {
+        return static_cast<uint32_t>(Packed<T>{order.x, order.descending}.entry(i) >> 32);
+      };
+      RankLimit limit = limit_of_ranks(n, k, k, rank_at);
+      for (int64_t i = 0, found = 0; found < k; i++)
+        if (limit.takes(rank_at(i))) entries[found++] = order.entry(i);
+      return;
+    }
+  write_first_by_heap(order, entries, n, k);
+}
+
 // ---- loops
 
 int64_t sort_parts(const SortArgs& p) {
@@ -269,6 +300,20 @@ void sort_run(const SortArgs& p, int64_t begin, int64_t end) {
   });
 }
 
+int64_t sort_first_parts(const SortArgs& p) {
+  return p.outer;
+}
+
+void sort_first_run(const SortArgs& p, int64_t begin, int64_t end) {
+  visit<kSorted>(p.dtype, [&]<class T>() {
+    visit_parts<T>(p, begin, end, [&]<class Order>(const Order& order, const Line& line, int64_t) {
+      auto* entries = static_cast<typename Order::Entry*>(p.indices) + line.number * p.k;
+      write_first<T>(order, entries, p.n, p.k);
+      sort_entries<T>(order, entries, p.values ? static_cast<T*>(p.values) + line.number * p.k : nullptr, p.k);
+    });
+  });
+}
+
 }  // namespace
 
 Pieces pieces_of_sort(int64_t outer, int64_t n) {
@@ -293,6 +338,10 @@ Loop<SortArgs> sort_spread_loop() {
 
 Loop<SortArgs> sort_loop() {
   return {sort_parts, sort_run};
+}
+
+Loop<SortArgs> sort_first_loop() {
+  return {sort_first_parts, sort_first_run};
 }
 
 }  // namespace rlx::cpu

@@ -24,6 +24,7 @@ struct SortArgs {
   // the three loops below, each a phase. A line of one piece needs only the last one.
   Pieces pieces{1, 1};
   int64_t* counts = nullptr;  // [outer, pieces, buckets]: how many elements of a piece are in a bucket
+  int64_t k = 0;              // of sort_first_loop alone: values and indices are [outer, k]
 };
 
 Pieces pieces_of_sort(int64_t outer, int64_t n);
@@ -33,5 +34,7 @@ bool can_sort(DType dtype);
 Loop<SortArgs> sort_count_loop();   // a part is a piece of a line
 Loop<SortArgs> sort_spread_loop();  // likewise
 Loop<SortArgs> sort_loop();         // a part is a bucket of a line
+// The first k of each line in order, 0 < k <= n. Needs no memory but that of the results. A part is a line.
+Loop<SortArgs> sort_first_loop();
 
 }  // namespace rlx::cpu

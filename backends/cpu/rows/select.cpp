@@ -16,10 +16,17 @@ std::string_view refuse_extreme(const KernelQuery& query) {
   return can_select(query.type(0).dtype) ? "" : "takes floats and common integers only";
 }
 
+// A k that only a run knows may be more than the kernel for few takes: then the first k are sorted, along the last
+// axis.
 std::string_view refuse_top_k(const KernelQuery& query) {
   const Dim& k = query.node.attrs.dim("k");
-  if (!k.is_literal() || k.literal() > most_selected(query.type(0).dtype)) return "k is too large";
-  return refuse_extreme(query);
+  const ValueType& x = query.type(0);
+  if (std::string_view why = refuse_extreme(query); !why.empty()) return why;
+  if (query.graph.range(k).hi <= most_selected(x.dtype)) return "";
+  if (k.is_literal()) return "k is too large";
+  auto axis = static_cast<size_t>(query.node.attrs.i64("axis"));
+  if (axis + 1 < x.rank()) return "k may be too large, and the axis is not the last";
+  return k == x.dims[axis] ? "selects all" : "";  // a sort, which cuts a long line for many threads
 }
 
 SelectArgs lines_of(const StepView& view, const View& indices) {
@@ -42,9 +49,10 @@ void load_lines(const StepView& view, SelectArgs& args, double work, void* block
 }
 
 size_t select_scratch(const Node& node, std::span<const Dims> upper) {
+  if (upper[0].empty()) return 0;
   auto axis = static_cast<size_t>(node.attrs.i64("axis"));
-  double n = upper[0].empty() ? 1 : static_cast<double>(upper[0][axis]);
-  return selected_bytes(n, node.op == Op::kTopK ? node.attrs.dim("k").literal() : 1);
+  int64_t k = node.op == Op::kTopK ? std::min(upper[1][axis], most_selected(node.out[0].dtype)) : 1;
+  return selected_bytes(static_cast<double>(upper[0][axis]), k);
 }
 
 void encode_extreme(const StepView& view, const Caps&, void* block, Launch& launch) {
@@ -55,11 +63,22 @@ void encode_extreme(const StepView& view, const Caps&, void* block, Launch& laun
   load_lines(view, args, 50 + static_cast<double>(view.in[0].count()), block, launch);
 }
 
+void load_sort_of_first(const SelectArgs& found, void* block, Launch& launch) {
+  static_assert(kLoadedBytes<SortArgs> <= kLoadedBytes<SelectArgs, SelectArgs>);
+  SortArgs args;
+  args.x = found.x, args.dtype = found.dtype, args.descending = found.largest;
+  args.values = found.values, args.indices = found.indices, args.wide_indices = found.wide_indices;
+  args.outer = found.outer, args.n = found.n, args.k = found.k;
+  auto lines = static_cast<double>(args.outer), n = static_cast<double>(args.n), k = static_cast<double>(args.k);
+  load(block, sort_first_loop(), args, 50 + lines * (5 * n + 4 * k * (1 + std::log2(k))), launch);
+}
+
 void encode_top_k(const StepView& view, const Caps&, void* block, Launch& launch) {
   SelectArgs args = lines_of(view, view.out[1]);
   args.values = view.out[0].data;
-  args.k = view.node.attrs.dim("k").literal();
+  args.k = size_of(view, view.node.attrs.dim("k"));
   args.largest = view.node.attrs.flag("largest");
+  if (args.k > most_selected(args.dtype)) return load_sort_of_first(args, block, launch);
   load_lines(view, args, 50 + 2 * static_cast<double>(view.in[0].count()), block, launch);
 }
 

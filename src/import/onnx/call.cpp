@@ -8,7 +8,11 @@
 
 namespace rlx::onnx {
 
-static constexpr int64_t kMaxNumbers = 4096;  // of a list that decides an op
+static constexpr int64_t kMaxNumbers = 65536;  // of a list that decides an op
+
+static Status too_many(const char* what, const Tensor& tensor) {
+  return {Code::kUnsupported, format("'{}' has {} numbers, more than {}", what, tensor.count(), kMaxNumbers)};
+}
 
 void Call::fail(Code code, std::string message) {
   if (status_.ok()) status_ = Status(code, std::move(message));
@@ -89,8 +93,10 @@ std::vector<Dim> Call::dims(size_t i, const char* what) {
     return {};
   }
   if (const Sizes* known = sizes(i)) return known->items;
-  if (const Tensor& tensor = in_[i]->tensor)  // a longer list than sizes are folded for
+  if (const Tensor& tensor = in_[i]->tensor) {  // a longer list than sizes are folded for
+    if (tensor.count() > kMaxNumbers) return fail(too_many(what, tensor)), std::vector<Dim>();
     if (auto known = sizes_of(tensor, kMaxNumbers)) return std::move(known->items);
+  }
   fail_unless_known(i, Status(Code::kUnsupported, std::string("'") + what + "' must be constant or follow from sizes"));
   return {};
 }
@@ -110,8 +116,9 @@ std::vector<double> Call::reals(size_t i, const char* what) {
   std::vector<double> numbers;
   if (!has(i)) {
     fail(Code::kData, std::string("the input '") + what + "' is missing");
-  } else if (const Tensor& tensor = in_[i]->tensor;
-             tensor && tensor.count() <= kMaxNumbers && !is_complex(tensor.dtype())) {
+  } else if (const Tensor& tensor = in_[i]->tensor; tensor && tensor.count() > kMaxNumbers) {
+    fail(too_many(what, tensor));
+  } else if (tensor && !is_complex(tensor.dtype())) {
     auto aligned = tensor.aligned();  // what may become a param is as it lies in the file
     if (!aligned.ok()) return fail(aligned.status()), numbers;
     for (int64_t k = 0; k < tensor.count(); k++) numbers.push_back(element_as_f64(*aligned, k));

@@ -298,6 +298,26 @@ TEST(onnx_edges, a_pad_of_the_run_with_many_values_is_refused) {
   EXPECT_FALSE(maker.import().ok());
 }
 
+// A file that names its outputs is as long as the list of their sizes.
+TEST(onnx_edges, a_split_may_have_thousands_of_pieces) {
+  constexpr int64_t kPieces = 5000;
+  std::vector<std::string> pieces;
+  for (int64_t i = 0; i < kPieces; i++) pieces.push_back(format("p{}", i));
+  Maker maker;
+  maker.input("x", 1, {"5000"}).i64("sizes", {kPieces}, std::vector<int64_t>(kPieces, 1));
+  maker.node("Split", {"x", "sizes"}, pieces).node("Sub", {"p4999", "p2"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({kPieces})}), "f32[1] 4997");
+}
+
+TEST(onnx_edges, a_list_that_is_too_long_is_named) {
+  constexpr int64_t kMany = 65537;
+  Maker maker;
+  maker.input("x", 1, {"2"}).i64("sizes", {kMany}, std::vector<int64_t>(kMany, 1));
+  maker.node("Split", {"x", "sizes"}, {"y", "z"}).output("y");
+  std::string why = Opened(maker).run({});
+  EXPECT_NE(why.find("'split' has 65537 numbers, more than 65536"), std::string::npos) << why;
+}
+
 // The size must not double with each crop, nor the time grow exponentially with their number.
 TEST(onnx_edges, an_open_axis_may_be_cropped_many_times) {
   constexpr int kTimes = 12;
