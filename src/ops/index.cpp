@@ -64,7 +64,10 @@ Status infer_dynamic_iota(InferArgs& args) {
   if (args.attrs.has("max")) {
     Interval max = args.graph.range(args.attrs.dim("max"));
     if (max.hi < 0) return args.fail(Code::kOption, "'max' is negative: " + args.attrs.dim("max").text());
-    range.hi = std::min(kMaxPositions, max.hi);
+    // A bound that only follows from sizes without one is none: memory of such a size is not planned (semantics.md S6).
+    // The largest size without a bound (S1) lies below kMaxPositions.
+    bool is_open = args.graph.declared_range(args.attrs.dim("max")).hi == Interval::kUnbounded;
+    if (!is_open) range.hi = std::min(kMaxPositions, max.hi);
   }
   // The node keeps the name, so that a copy of it in another graph means the same size.
   if (!args.attrs.has("symbol")) args.attrs = args.attrs.with("symbol", fresh_symbol(args.graph, args.info.name));

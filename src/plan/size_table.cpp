@@ -130,10 +130,10 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
     if (maker != maker_of.end()) upper_size = most_of(name, maker->second, joins, upper_size);
     auto given = wanted.find(name);
     if (given != wanted.end()) upper_size = given->second;
-    // A size that the run finds may have a very large maximum, which only says what an i32 or i64 can hold. No plan
-    // can reserve memory for it, so the size is open.
+    // A size that the run finds may have a very large maximum, which only says what an i32 or i64 can hold, or what a
+    // size without a bound can be. No plan can reserve memory for it, so the size is open.
     int64_t largest = std::max(kLargestSymbol, range.lo);
-    bool is_large = maker != maker_of.end() && upper_size > largest;
+    bool is_large = maker != maker_of.end() && upper_size >= largest;
     bool is_open = is_large || (upper_size >= Interval::kUnbounded && plan_.is_body);
     if (is_open) upper_size = std::min(largest, range.hi);
     if (given == wanted.end() && upper_size >= Interval::kUnbounded)
@@ -161,12 +161,7 @@ void SizeTable::note_chosen(const Joins& joins) {
 // ones, allow only less.
 int64_t SizeTable::most_of(const std::string& symbol, uint32_t maker, const Joins& joins, int64_t declared) const {
   const Node& node = plan_.graph().node(maker);
-  if (const Dim* max = bound_of_count(node)) {
-    int64_t most = open_range(*max).hi;
-    // A declared range counts as none if it only follows from sizes without a bound.
-    bool is_open = most >= Interval::kUnbounded && declared >= std::min(plan_.graph().range(*max).hi, kLargestSymbol);
-    return is_open ? Interval::kUnbounded : std::min(declared, most);
-  }
+  if (const Dim* max = bound_of_count(node)) return std::min(declared, open_range(*max).hi);
   auto join = joins.find(maker);
   if (join == joins.end()) return declared;
   const auto& [then, otherwise, sizes] = join->second;

@@ -252,4 +252,62 @@ TEST(bodies, choose_sizes_that_nobody_sets) {
   EXPECT_TRUE(exec->set_dim("n", 2).ok());
 }
 
+// The places of what is not 0, as floats: a size that the run finds and that `s`, a size without a bound, bounds.
+static const std::string kPlaces =
+    "a = input f32[s]\nz = nonzero(a) symbol=k\nf = cast(z) to=f32\nr = reduce(f) fn=sum axes=[1]\n";
+static const std::string kOneTrip =
+    "q, y = while(p, x) cond=graph (s) {\np = input bool[]\na = input f32[s]\noutput p\n}"
+    " body=graph (s) {\np = input bool[]\n" +
+    kPlaces + "n = constant bool[] {false}\noutput n\noutput r\n} n_carry=2\n";
+static const std::string kTwice = "v = neg(y)\nu = concat(v, y) axis=0\nw = neg(u)\n";
+
+static std::string in_branch(const std::string& nodes, const std::string& size) {
+  std::string inputs = "graph {\nx = input f32[" + size + "]\np = input bool[]\n";
+  return "w = if(p, x, p) then=" + inputs + nodes + "output w\n} else=" + inputs +
+         "o = constant f32[1] {7}\noutput o\n}\n";
+}
+
+// Where a node takes its size from a body, a bound of this size that only follows from sizes without one counts as
+// none.
+TEST(bodies, decide_sizes_without_a_bound) {
+  const std::string x = "graph (n in [0, 6]) {\nx = input f32[n]\np = input bool[]\n";
+  auto scan = [](const std::string& last) {
+    return "y = scan(x) body=graph (s) {\n" + kPlaces + last + "} n_carry=1 n_xs=0 length=2\n";
+  };
+  std::string counted = "i = dynamic_iota(c) symbol=m\nx = cast(i) to=f32\n";
+  std::string inner =
+      "y = if(p, x) then=graph {\na = input f32[m]\nz = nonzero(a) symbol=k\nf = cast(z) to=f32\n"
+      "r = reduce(f) fn=sum axes=[1]\noutput r\n} else=graph {\na = input f32[m]\n"
+      "e = constant f32[1] {1}\noutput e\n}\n";
+  struct Case {
+    std::string text;
+    bool is_counted;
+    std::vector<float> want;
+  } cases[] = {
+      {x + kOneTrip + kTwice + "output w\n}", false, {0, 2, 3, -0.0f, -2, -3}},
+      {x + kOneTrip + "w = neg(y)\noutput w\n}", false, {-0.0f, -2, -3}},
+      {x + scan("output r\n") + kTwice + "output w\n}", false, {1, 2, -1, -2}},
+      {x + scan("h = slice(r) axes=[0] starts=[0] ends=[k] steps=[2]\noutput h\n") + kTwice + "output w\n}",
+       false,
+       {1, -1}},
+      {x + in_branch(kOneTrip + kTwice, "n") + "output w\n}", false, {0, 2, 3, -0.0f, -2, -3}},
+      {"graph {\nc = input i64[]\np = input bool[]\n" + counted + in_branch(inner + kTwice, "m") + "output w\n}",
+       true,
+       {1, 2, -1, -2}},
+  };
+  for (const Case& it : cases)
+    for (const char* device : {"cpu", "reference"}) {
+      auto program = compiled(it.text, {}, nullptr, device);
+      ASSERT_TRUE(program) << it.text;
+      ASSERT_LT(program->plan().arena_bytes, 1 << 20) << it.text;
+      EXPECT_TRUE(program->plan().outputs[0].is_open) << it.text;
+      std::array in{it.is_counted ? scalar_i64(3) : row({1, 0, 5, 6}), truth(true)};
+      std::span<const Tensor> given(in);
+      auto got = program->run({}, given.first(program->plan().inputs.size()), {}, 1);
+      ASSERT_TRUE(got.ok()) << got.status().message() << it.text;
+      ASSERT_EQ((*got)[0].count(), static_cast<int64_t>(it.want.size())) << it.text;
+      for (size_t i = 0; i < it.want.size(); i++) EXPECT_EQ((*got)[0].as<float>()[i], it.want[i]) << i << it.text;
+    }
+}
+
 }  // namespace rlx
