@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -86,23 +87,26 @@ static std::set<double> elements_of(const Tensor& tensor) {
 // Whether the result is made of elements of one operand, of at least two that such a result need not have.
 static bool is_made_of(const Tensor& result, const Tensor& operand) {
   std::set<double> from = elements_of(operand), made = elements_of(result);
-  for (double common : {-1.0, 0.0, 1.0, INFINITY, -INFINITY}) made.erase(common);
-  return made.size() >= 2 &&
-         std::ranges::all_of(made, [&](double it) { return std::isfinite(it) && from.contains(it); });
+  std::erase_if(made, [](double it) { return !std::isfinite(it) || it == 0 || std::fabs(it) == 1; });
+  return made.size() >= 2 && std::ranges::all_of(made, [&](double it) { return from.contains(it); });
 }
 
 // What only selects passes errors on, however loose its class is: no sample of an op in which they drown may show that.
+// Products of matrices may select, by factors of 0 and 1, and are not followed all the same.
 TEST(flow, no_op_that_selects_drowns_errors) {
   auto is_real = [](DType dtype) { return is_float(dtype) && !is_block(dtype); };
+  const std::set<std::string> products{"attention", "deform_conv"};
   int tried = 0;
   for (const test::Sample& sample : test::all_samples()) {
     const OpInfo* row = op_table().find(sample.op);
     if (!row || !sample.program.empty() || !sample.error.empty() || error_effect(*row) != ErrorEffect::kDrowns)
       continue;
     tried++;
-    for (const Tensor& operand : sample.in)
-      if (operand && is_real(operand.dtype()) && !sample.out.empty() && is_real(sample.out[0].dtype))
-        EXPECT_FALSE(is_made_of(sample.out[0].value, operand)) << sample.where << ": " << sample.op;
+    if (products.contains(sample.op) || sample.out.empty() || !is_real(sample.out[0].dtype)) continue;
+    for (const Tensor& operand : sample.in) {
+      bool selects = operand && is_real(operand.dtype()) && is_made_of(sample.out[0].value, operand);
+      EXPECT_FALSE(selects) << sample.where << ": " << sample.op;
+    }
   }
   EXPECT_GE(tried, 100);
 }
