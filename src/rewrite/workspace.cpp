@@ -185,6 +185,7 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
   if (graph_.info(graph_.node(node)).has_bodies)  // whose nodes the given graph did not count
     visit_budget_ += kVisitsPerNode * (graph_.nodes().size() - mark.nodes);
   const std::string& name = graph_.node(node).name;
+  name_readers_of_indices(graph_, mark.nodes, name);
   if (!name.empty() && graph_.node(replacement.value()).name.empty()) graph_.set_name(replacement.value(), name);
   commit(replacements, mark);
   return true;
