@@ -745,9 +745,10 @@ RLX_MUST rlx_status_t *rlx_exec_bind_ptr(rlx_exec_t *exec, int32_t kind, size_t 
  * size has changed. Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (kind). */
 RLX_MUST rlx_status_t *rlx_exec_tensor(rlx_exec_t *exec, int32_t kind, size_t slot, rlx_tensor_t **out);
 
-/* Sets a size that no bound input gives, for later runs. The initial size is the planned one. Errors: RLX_E_NOT_FOUND,
- * RLX_E_RANGE (below the declared minimum or above the planned size), RLX_E_INVALID_ARGUMENT for a size that the run
- * finds or that an `if` chooses. */
+/* Sets a size that no bound input gives, for later runs. The initial size is the planned one. Where the bound inputs
+ * allow several sizes, as f32[n/2] of 3 rows allows 6 and 7, it must be one of them, else the run returns RLX_E_SHAPE; if
+ * none was set, the least is taken. Errors: RLX_E_NOT_FOUND, RLX_E_RANGE (below the declared minimum or above the planned
+ * size), RLX_E_INVALID_ARGUMENT for a size that the run finds or that an `if` chooses. */
 RLX_MUST rlx_status_t *rlx_exec_set_dim(rlx_exec_t *exec, const char *symbol, int64_t size);
 
 /* Carries state from run to run without a copy: at the start of every run but the first after this call, the output

@@ -217,7 +217,7 @@ Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {
     run.rooms[slot] = it.given() ? staging_rooms_[slot] : rooms_[slot];
     run.frame().set_room(slot, run.rooms[slot].get());
     if (it.given() && is_read_back(slot)) run.room_copies.push_back({slot, it.given().get(), nullptr, dtype, dtype});
-    bool is_handed_out = it.own && &it.own->buffer() == rooms_[slot]->share().get();
+    bool is_handed_out = it.own && rooms_[slot]->lies_in(it.own->buffer());  // a run in flight may let it grow
     if (it.given() || is_handed_out)
       ranges_.push_back({it.given() ? it.given().get() : it.own.get(), kind, slot, is_written(kind, slot)});
     return {};

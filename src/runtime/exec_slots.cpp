@@ -211,7 +211,7 @@ Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
   SlotMemory& it = memory(kind, slot);
   bool is_decided = slot_of(kind, slot).has_fresh_dims;  // by the run, whatever the dims of the bound tensor are
   if (it.bound && !is_decided) return it.bound;
-  if (is_decided) RLX_TRY(await_runs());
+  if (is_decided || has_room(kind, slot)) RLX_TRY(await_runs());  // a run lets its room grow
   Run& run = *RLX_TRY(sized_run());
   if (it.lent && !is_decided) RLX_TRY(check_memory(run, kind, slot));
   Dims dims = run.dims(planned(kind, slot));

@@ -35,14 +35,20 @@ Frame::Frame(const CompiledPlan& compiled)
       bases_(plan_.base_count()),
       changed_(plan_.base_count(), 0),
       sizes_(plan_),
+      room_at_(plan_.base_count(), kNoRoom),
       wanted_(plan_.symbols.size(), SizeState::kUnknown),
       failures_(plan_.lowered->residents.size(), nullptr) {
-  for (const PlanSlot& output : plan_.outputs) known_.push_back(plan_.known_at(output.dims));
-  for (const PlanRoom& room : plan_.rooms) {
+  for (uint32_t i = 0; i < plan_.outputs.size(); i++) outputs_by_step_.add(plan_.known_at(plan_.outputs[i].dims), i);
+  for (uint32_t i = 0; i < plan_.rooms.size(); i++) {
+    const PlanRoom& room = plan_.rooms[i];
     bool is_own = room.base >= plan_.room_base(0);
     own_rooms_.push_back(is_own ? std::make_unique<Room>() : nullptr);
     rooms_.push_back(own_rooms_.back().get());
+    room_at_[room.base] = i;
+    rooms_by_step_.add(room.known, i);
   }
+  outputs_by_step_.sort();
+  rooms_by_step_.sort();
 }
 
 Frame::~Frame() = default;
@@ -105,14 +111,12 @@ static Result<int64_t> bytes_now(DType dtype, std::span<const SizeId> dims, std:
 }
 
 Room* Frame::room_of(uint32_t base) {
-  for (size_t i = 0; i < rooms_.size(); i++)
-    if (plan_.rooms[i].base == base) return rooms_[i];
-  return nullptr;
+  return room_at_[base] == kNoRoom ? nullptr : rooms_[room_at_[base]];
 }
 
 void Frame::set_room(size_t output, Room* room) {
-  for (size_t i = 0; i < rooms_.size(); i++)
-    if (plan_.rooms[i].base == plan_.output_base(output)) rooms_[i] = room;
+  uint32_t index = room_at_[plan_.output_base(output)];
+  if (index != kNoRoom) rooms_[index] = room;
 }
 
 Status Frame::trim_rooms() {
@@ -125,9 +129,9 @@ Status Frame::trim_rooms() {
 }
 
 Status Frame::make_rooms(uint32_t known) {
-  for (size_t i = 0; i < rooms_.size(); i++) {
+  for (auto [step, i] : rooms_by_step_.at(known)) {
     const PlanRoom& room = plan_.rooms[i];
-    if (room.known != known || !rooms_[i]) continue;
+    if (!rooms_[i]) continue;
     int64_t bytes = RLX_TRY(bytes_now(room.dtype, room.dims, sizes_.values()));
     RLX_TRY(rooms_[i]->reserve(device(), bytes));
     place(room.base, rooms_[i]->place());
@@ -232,9 +236,9 @@ Dims Frame::output_dims(size_t output) const {
 }
 
 Status Frame::check_outputs(uint32_t known) const {
-  for (size_t i = 0; i < limits_.size(); i++) {
-    bool is_small = limits_[i] && (plan_.outputs[i].is_open || plan_.outputs[i].bytes > *limits_[i]);
-    if (known_[i] != known || !is_small) continue;
+  for (auto [step, i] : outputs_by_step_.at(known)) {
+    if (i >= limits_.size() || !limits_[i]) continue;
+    if (!plan_.outputs[i].is_open && plan_.outputs[i].bytes <= *limits_[i]) continue;
     DType dtype = plan_.graph().type(plan_.graph().outputs()[i].value).dtype;
     int64_t bytes = RLX_TRY(bytes_now(dtype, plan_.outputs[i].dims, sizes_.values()));
     const std::string& name = plan_.graph().outputs()[i].name;

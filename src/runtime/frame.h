@@ -4,7 +4,9 @@
 // make, except for rooms that grow.
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/function_ref.h"
@@ -83,6 +85,18 @@ class Frame {
   Status trim_rooms();
   Status make_rooms(uint32_t known);
 
+  // The rooms, or outputs, whose dims are known from one step on, or before all steps.
+  class ByStep {
+   public:
+    void add(uint32_t known, uint32_t index) { entries_.emplace_back(known, index); }
+    void sort() { std::ranges::sort(entries_); }
+    auto at(uint32_t known) const { return std::ranges::equal_range(entries_, known, {}, &Entry::first); }
+
+   private:
+    using Entry = std::pair<uint32_t, uint32_t>;
+    std::vector<Entry> entries_;
+  };
+
   const CompiledPlan& compiled_;
   const Plan& plan_;
   std::vector<Place> bases_;
@@ -98,9 +112,11 @@ class Frame {
 
   std::vector<std::unique_ptr<Room>> own_rooms_;  // by room of the plan; empty for rooms of outputs
   std::vector<Room*> rooms_;                      // by room of the plan
+  std::vector<uint32_t> room_at_;                 // by base: its room, or kNoRoom
+  static constexpr uint32_t kNoRoom = UINT32_MAX;
+  ByStep rooms_by_step_, outputs_by_step_;
 
   std::vector<int64_t> wanted_;          // sizes of the symbols that a body shares with the graph around it
-  std::vector<uint32_t> known_;          // by output: the step before which its dims are known
   std::vector<const Status*> failures_;  // by resident: why it could not be computed, or null
   bool has_failures_ = false;
   const Status* failure_ = nullptr;  // the first failure among its own residents

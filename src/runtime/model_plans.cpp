@@ -32,7 +32,11 @@ Result<Model::Sizes> Model::sizes_of(std::span<const std::string_view> names, st
   auto name_of = [&](size_t i) -> std::string_view { return graph_.leaf_name(inputs[i]); };
   auto places = RLX_TRY(match_names({"input", inputs.size(), find_input, name_of}, names, in.size(), Required::kAll));
   std::vector<std::string_view> symbols;
-  for (const auto& [name, range] : graph_.symbols()) symbols.push_back(name);
+  std::vector<Interval> ranges;
+  for (const auto& [name, range] : graph_.symbols()) {
+    symbols.push_back(name);
+    ranges.push_back(range);
+  }
   std::vector<GivenDims> given;
   for (size_t i = 0; i < in.size(); i++) {
     uint32_t node = inputs[places[i]];
@@ -41,7 +45,7 @@ Result<Model::Sizes> Model::sizes_of(std::span<const std::string_view> names, st
     if (in[i].rank() != type.rank()) return wrong_input(graph_.leaf_name(node), type, in[i]);
     given.push_back({&type, in[i].dims(), graph_.leaf_name(node)});
   }
-  std::vector<std::optional<int64_t>> solved = RLX_TRY(solve_symbols(symbols, given));
+  std::vector<std::optional<int64_t>> solved = RLX_TRY(solve_symbols(symbols, given, ranges));
   Sizes sizes;
   for (size_t i = 0; i < symbols.size(); i++)
     if (solved[i]) sizes.emplace_back(symbols[i], *solved[i]);

@@ -113,7 +113,8 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
   SymbolsOf by_name{plan};
   std::fill(found_.begin(), found_.end(), false);
   std::span<int64_t> next(next_symbols_);
-  decide_sizes(given, requested, by_name, next);
+  auto legal = [&](uint32_t i) { return Interval{plan.symbols[i].range.lo, plan.symbols[i].upper}; };
+  decide_sizes(given, requested, by_name, legal, next);
   for (size_t i = 0; i < next.size(); i++) {
     const PlanSymbol& it = plan.symbols[i];
     if (it.is_fresh()) next[i] = stand_in(it, symbols_[i]);
@@ -124,7 +125,7 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
   RLX_TRY(choose(plan, lookup));
   for (const GivenDims& input : given)
     if (Status wrong = check_given(input, lookup); !wrong.ok()) {
-      decide_sizes(given, requested, by_name, next);  // without the planned sizes, which nobody has given
+      decide_sizes(given, requested, by_name, legal, next);  // without the planned sizes, which nobody has given
       RLX_TRY(check_decided(given, known));
       return wrong;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Solves one dim for one symbol at a time: linear dims by division, monotone ones by bisection.
+// Solves one dim for one symbol at a time: linear dims by division. A monotone dim leaves a range of sizes, which those
+// of other dims narrow; the least size that fits all dims is chosen last.
 #include "runtime/solve.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/dim_trend.h"
 #include "base/size_failure.h"
 
 namespace rlx {
@@ -16,21 +18,24 @@ namespace {
 
 constexpr int64_t kUnknown = kUnknownSize;
 
-// The only unknown symbol of a dim, or -1.
-int64_t only_unknown(const Dim& dim, const KnownSizes& known) {
-  int64_t lone = -1;
+// The only unknown symbol of a dim.
+struct Lone {
+  int64_t index = -1;  // -1: there is none, or there are several
+  std::string_view name;
+};
+
+Lone only_unknown(const Dim& dim, const KnownSizes& known) {
+  Lone lone;
   bool several = false;
   auto note = [&](const std::string& name) {
     uint32_t i = known.index_of(name);
     if (i == Plan::kNoSymbol || known.sizes[i] != kUnknown) return;
-    several |= lone >= 0 && lone != i;
-    lone = i;
+    several |= lone.index >= 0 && lone.index != i;
+    lone = {i, name};
   };
   visit_symbols(dim, std::ref(note));
-  return several ? -1 : lone;
+  return several ? Lone() : lone;
 }
-
-enum class Solve : uint8_t { kLinear, kMonotone };
 
 using At = FunctionRef<Result<int64_t>(int64_t symbol)>;  // the value of a dim for one size of its symbol
 
@@ -38,68 +43,76 @@ using At = FunctionRef<Result<int64_t>(int64_t symbol)>;  // the value of a dim 
 int64_t solve_linear(At at, int64_t given) {
   auto zero = at(0), one = at(1);
   if (!zero.ok() || !one.ok() || *one == *zero) return kUnknown;
-  return (given - *zero) / (*one - *zero);
+  int64_t solution = (given - *zero) / (*one - *zero);
+  if (solution < 0) return kUnknown;
+  auto check = at(solution);
+  return check.ok() && *check == given ? solution : kUnknown;
 }
 
-// The least size at which a dim that grows, or falls, with its symbol reaches `given`. For a dim such as n / 2 several
-// sizes agree.
-int64_t solve_monotone(At at, int64_t given) {
-  auto zero = at(0), last = at(kLargestSymbol);
-  bool falls = zero.ok() && last.ok() && *last < *zero;
-  int64_t lo = 0, hi = kLargestSymbol;
+// The least size from which `is_reached` holds; one above the largest if there is none.
+int64_t least_size(FunctionRef<bool(int64_t size)> is_reached) {
+  int64_t lo = 0, hi = kLargestSymbol + 1;
   while (lo < hi) {
     int64_t middle = lo + (hi - lo) / 2;
-    auto there = at(middle);  // an error: terms that are too large
-    if (there.ok() && (falls ? *there > given : *there < given))
-      lo = middle + 1;
-    else
+    if (is_reached(middle))
       hi = middle;
+    else
+      lo = middle + 1;
   }
   return lo;
 }
 
-// Solves a dim with one unknown symbol for that symbol. Returns its index, or -1.
-int64_t solve(Solve how, const Dim& dim, int64_t given, IndexOf index_of, std::span<int64_t> sizes) {
-  KnownSizes known{index_of, sizes};
-  int64_t lone = only_unknown(dim, known);
-  if (lone < 0) return -1;
-  int64_t& size = sizes[static_cast<size_t>(lone)];
-  auto at = [&](int64_t value) {
-    size = value;
-    return evaluate(dim, std::cref(known));
+// The sizes at which a dim that rises, or falls, with its symbol is `given`; hi < lo if there are none.
+Interval solve_monotone(At at, int64_t given, bool falls) {
+  auto passes = [&](int64_t size, bool or_is) {
+    if (size > kLargestSymbol) return true;
+    auto there = at(size);
+    if (!there.ok()) return there.status().code() != Code::kShape;  // too large; or a division by 0, at the least sizes
+    return (or_is && *there == given) || (falls ? *there < given : *there > given);
   };
-  int64_t solution = how == Solve::kLinear ? solve_linear(at, given) : solve_monotone(at, given);
-  if (solution >= 0) {
-    auto check = at(solution);
-    if (check.ok() && *check == given) return lone;
-  }
-  size = kUnknown;
-  return -1;
+  auto reaches = [&](int64_t size) { return passes(size, true); };
+  auto exceeds = [&](int64_t size) { return passes(size, false); };
+  return {least_size(reaches), least_size(exceeds) - 1};
 }
 
 // The given dims that have unknown symbols. A dim is tried again only when one of its symbols has been solved, so long
 // chains such as a + b, b + c, ... take linear time in any order.
 class Equations {
  public:
-  Equations(std::span<const GivenDims> given, IndexOf index_of, std::span<int64_t> sizes)
-      : index_of_(index_of), sizes_(sizes) {
+  Equations(std::span<const GivenDims> given, IndexOf index_of, RangeOf legal, std::span<int64_t> sizes)
+      : index_of_(index_of), legal_(legal), sizes_(sizes) {
     for (const GivenDims& input : given)
       for (size_t i = 0; i < input.dims.size(); i++) add(input.type->dims[i], input.dims[i]);
   }
 
-  // A monotone dim is solved only where no linear one is left: it may have other solutions than the one that is found.
-  void solve_all() {
-    while (!linear_.empty() || !monotone_.empty()) {
-      Solve how = linear_.empty() ? Solve::kMonotone : Solve::kLinear;
-      std::set<uint32_t>& waiting = how == Solve::kLinear ? linear_ : monotone_;
-      auto [dim, given] = equations_[waiting.extract(waiting.begin()).value()];
-      int64_t solved = solve(how, *dim, given, index_of_, sizes_);
-      if (solved < 0) continue;
-      for (uint32_t reader : readers_.at(static_cast<uint32_t>(solved))) wait(reader);
+  // Finds all sizes of which the dims leave only one.
+  void solve() {
+    while (!waiting_.empty()) examine(waiting_.extract(waiting_.begin()).value());
+  }
+  void set(uint32_t symbol, int64_t size) {
+    sizes_[symbol] = size;
+    if (auto readers = readers_.find(symbol); readers != readers_.end())
+      waiting_.insert(readers->second.begin(), readers->second.end());
+  }
+  // Chooses a size where several are left.
+  void choose() {
+    for (solve(); !undecided_.empty(); solve()) {
+      uint32_t index = undecided_.extract(undecided_.begin()).value();
+      Lone lone = lone_of(index);
+      if (lone.index < 0) continue;
+      auto symbol = static_cast<uint32_t>(lone.index);
+      if (!given_up_.insert(symbol).second) continue;
+      if (int64_t size = chosen(symbol); size != kUnknown) set(symbol, size);
     }
   }
 
  private:
+  struct Equation {
+    const Dim* dim;
+    int64_t given;
+    bool is_monotone = false;  // in its only unknown symbol
+  };
+
   void add(const Dim& dim, int64_t given) {
     if (dim.is_literal()) return;
     auto index = static_cast<uint32_t>(equations_.size());
@@ -112,25 +125,105 @@ class Equations {
     };
     visit_symbols(dim, std::ref(note));
     if (!is_open) return;
-    equations_.emplace_back(&dim, given);
-    wait(index);
+    equations_.push_back({&dim, given});
+    waiting_.insert(index);
   }
 
-  void wait(uint32_t index) {
-    linear_.insert(index);
-    monotone_.insert(index);
+  Lone lone_of(uint32_t index) const { return only_unknown(*equations_[index].dim, {index_of_, sizes_}); }
+  Result<int64_t> value(const Dim& dim, uint32_t symbol, int64_t size) {
+    sizes_[symbol] = size;
+    KnownSizes known{index_of_, sizes_};
+    auto value = evaluate(dim, std::cref(known));
+    sizes_[symbol] = kUnknown;
+    return value;
+  }
+
+  void examine(uint32_t index) {
+    Lone lone = lone_of(index);
+    if (lone.index < 0) return;
+    Equation& it = equations_[index];
+    auto symbol = static_cast<uint32_t>(lone.index);
+    auto at = [&](int64_t size) { return value(*it.dim, symbol, size); };
+    if (is_linear_in(*it.dim, lone.name))
+      if (int64_t size = solve_linear(at, it.given); size != kUnknown) return set(symbol, size);
+    undecided_.insert(index);
+    Trend trend = trend_of_unknown(*it.dim, lone, at(0).ok() ? 0 : 1);
+    it.is_monotone = trend == Trend::kRises || trend == Trend::kFalls;
+    if (it.is_monotone) narrow(symbol, solve_monotone(at, it.given, trend == Trend::kFalls));
+  }
+
+  Trend trend_of_unknown(const Dim& dim, const Lone& lone, int64_t least) const {
+    KnownSizes known{index_of_, sizes_};
+    return trend_of(dim, lone.name, [&](std::string_view name) {
+      auto size = known(name);
+      return size ? Interval{*size, *size} : Interval{least, kLargestSymbol};
+    });
+  }
+
+  // Ranges that have no size in common are of inputs that disagree, which a check will tell.
+  void narrow(uint32_t symbol, Interval fits) {
+    auto [found, is_new] = ranges_.emplace(symbol, fits);
+    Interval both{std::max(found->second.lo, fits.lo), std::min(found->second.hi, fits.hi)};
+    if (both.lo > both.hi) {
+      if (is_new) ranges_.erase(found);
+      return;
+    }
+    found->second = both;
+    if (both.lo == both.hi) set(symbol, both.lo);
+  }
+
+  // The least size that fits all dims of which it is the only unknown symbol; legal ones come first.
+  int64_t chosen(uint32_t symbol) {
+    std::vector<const Equation*> equations;
+    for (uint32_t reader : readers_.at(symbol))
+      if (lone_of(reader).index >= 0) equations.push_back(&equations_[reader]);
+    auto fits = [&](int64_t size) {
+      return size != kUnknown && std::ranges::all_of(equations, [&](const Equation* it) {
+               auto there = value(*it->dim, symbol, size);
+               return there.ok() && *there == it->given;
+             });
+    };
+    auto range = ranges_.find(symbol);
+    if (range == ranges_.end()) return guessed(symbol, equations, fits);
+    Interval legal = legal_(symbol), left = range->second;
+    Interval both{std::max(legal.lo, left.lo), std::min(legal.hi, left.hi)};
+    if (both.lo > both.hi) both = left;
+    int64_t found = first_of(both, fits);
+    return found == kUnknown ? both.lo : found;  // a check will tell which dim does not fit
+  }
+
+  using Fits = FunctionRef<bool(int64_t size)>;
+  static int64_t first_of(Interval range, Fits fits) {
+    constexpr int64_t kTries = 1024;
+    for (int64_t size = range.lo; size <= std::min(range.hi, range.lo + kTries); size++)
+      if (fits(size)) return size;
+    return kUnknown;
+  }
+
+  // Of dims that neither rise nor fall: tries them as if they did.
+  int64_t guessed(uint32_t symbol, std::span<const Equation* const> equations, Fits fits) {
+    bool any = false;
+    for (const Equation* it : equations) {
+      if (it->is_monotone) continue;
+      any = true;
+      auto at = [&](int64_t size) { return value(*it->dim, symbol, size); };
+      auto zero = at(0), last = at(kLargestSymbol);
+      bool falls = zero.ok() && last.ok() && *last < *zero;
+      for (int64_t size : {solve_linear(at, it->given), solve_monotone(at, it->given, falls).lo})
+        if (fits(size)) return size;
+    }
+    return any ? first_of(legal_(symbol), fits) : kUnknown;
   }
 
   IndexOf index_of_;
+  RangeOf legal_;
   std::span<int64_t> sizes_;
-  std::vector<std::pair<const Dim*, int64_t>> equations_;
+  std::vector<Equation> equations_;
   std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // by symbol
-  std::set<uint32_t> linear_, monotone_;                         // those to try; the earliest comes first
+  std::unordered_map<uint32_t, Interval> ranges_;                // by symbol: what monotone dims leave of it
+  std::set<uint32_t> waiting_, undecided_;                       // those to try; the earliest comes first
+  std::set<uint32_t> given_up_;                                  // symbols for which a size was looked for
 };
-
-void solve_all(std::span<const GivenDims> given, IndexOf index_of, std::span<int64_t> sizes) {
-  Equations(given, index_of, sizes).solve_all();
-}
 
 Status check_given(const GivenDims& input, size_t axis, int64_t expected) {
   if (expected == input.dims[axis]) return {};
@@ -145,16 +238,19 @@ Status check_given(const GivenDims& input, size_t axis, int64_t expected) {
 
 }  // namespace
 
-void decide_sizes(std::span<const GivenDims> given, std::span<const int64_t> requested, IndexOf index_of,
+void decide_sizes(std::span<const GivenDims> given, std::span<const int64_t> requested, IndexOf index_of, RangeOf legal,
                   std::span<int64_t> sizes) {
   std::fill(sizes.begin(), sizes.end(), kUnknown);
   for (const GivenDims& input : given)
     for (size_t i = 0; i < input.dims.size(); i++)
-      if (input.type->dims[i].symbol_name()) solve(Solve::kLinear, input.type->dims[i], input.dims[i], index_of, sizes);
-  solve_all(given, index_of, sizes);
-  for (size_t i = 0; i < sizes.size(); i++)
-    if (sizes[i] == kUnknown) sizes[i] = requested[i];
-  solve_all(given, index_of, sizes);
+      if (const std::string* name = input.type->dims[i].symbol_name())
+        if (uint32_t symbol = index_of(*name); symbol != Plan::kNoSymbol && sizes[symbol] == kUnknown)
+          sizes[symbol] = input.dims[i];
+  Equations equations(given, index_of, legal, sizes);
+  equations.solve();
+  for (uint32_t i = 0; i < sizes.size(); i++)
+    if (sizes[i] == kUnknown && requested[i] != kUnknown) equations.set(i, requested[i]);
+  equations.choose();
 }
 
 Status check_given(const GivenDims& input, const SymbolLookup& sizes) {
@@ -168,7 +264,7 @@ static Status check_solved(std::span<const GivenDims> given, const KnownSizes& k
   for (const GivenDims& input : given)
     for (size_t i = 0; i < input.dims.size(); i++) {
       const Dim& dim = input.type->dims[i];
-      if (only_unknown(dim, known) < 0) continue;
+      if (only_unknown(dim, known).index < 0) continue;
       std::set<std::string> facts;
       auto note = [&](const std::string& name) {
         if (auto size = known(name)) facts.insert(format("{} is {}", name, *size));
@@ -222,7 +318,8 @@ static Status check_agreement(std::span<const GivenDims> given, const SymbolLook
 }
 
 Result<std::vector<std::optional<int64_t>>> solve_symbols(std::span<const std::string_view> symbols,
-                                                          std::span<const GivenDims> given) {
+                                                          std::span<const GivenDims> given,
+                                                          std::span<const Interval> ranges) {
   std::unordered_map<std::string_view, uint32_t> indices;
   for (uint32_t i = 0; i < symbols.size(); i++) indices.emplace(symbols[i], i);
   auto symbol = [&](std::string_view name) {
@@ -231,7 +328,8 @@ Result<std::vector<std::optional<int64_t>>> solve_symbols(std::span<const std::s
   };
   IndexOf index_of(symbol);
   std::vector<int64_t> sizes(symbols.size(), kUnknown);
-  solve_all(given, index_of, sizes);
+  auto range = [&](uint32_t i) { return ranges.empty() ? Interval() : ranges[i]; };
+  Equations(given, index_of, range, sizes).choose();
   KnownSizes known{index_of, sizes};
   RLX_TRY(check_solved(given, known));
   RLX_TRY(check_agreement(given, std::cref(known)));

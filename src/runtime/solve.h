@@ -22,6 +22,7 @@ struct GivenDims {
 inline constexpr int64_t kUnknownSize = -1;
 
 using IndexOf = FunctionRef<uint32_t(std::string_view name)>;  // the index of a symbol, or Plan::kNoSymbol
+using RangeOf = FunctionRef<Interval(uint32_t symbol)>;
 
 // The known sizes of symbols, as a lookup for `evaluate`.
 struct KnownSizes {
@@ -33,8 +34,9 @@ struct KnownSizes {
   }
 };
 
-// Sets the sizes that inputs decide, then those that are requested (by symbol); the others are unknown.
-void decide_sizes(std::span<const GivenDims> given, std::span<const int64_t> requested, IndexOf index_of,
+// Sets the sizes that inputs decide, then those that are requested (by symbol). Of several sizes that fit the inputs,
+// as 6 and 7 fit n / 2 = 3, the least is taken, if possible one in the range of the symbol. The others are unknown.
+void decide_sizes(std::span<const GivenDims> given, std::span<const int64_t> requested, IndexOf index_of, RangeOf legal,
                   std::span<int64_t> sizes);
 
 // Whether the input has the dims that its type has at these sizes.
@@ -44,8 +46,10 @@ Status check_given(const GivenDims& input, const SymbolLookup& sizes);
 Status check_decided(std::span<const GivenDims> given, const KnownSizes& known);
 
 // The sizes that the dims of inputs determine; nullopt for a symbol that none determines. Used before a plan exists.
+// `ranges`: by symbol; empty: of each, all sizes.
 // RLX_E_SHAPE if no size of a dim's last unknown symbol gives the size of the input.
 Result<std::vector<std::optional<int64_t>>> solve_symbols(std::span<const std::string_view> symbols,
-                                                          std::span<const GivenDims> given);
+                                                          std::span<const GivenDims> given,
+                                                          std::span<const Interval> ranges = {});
 
 }  // namespace rlx

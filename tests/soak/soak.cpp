@@ -67,6 +67,12 @@ class World {
     expect("compile", rlx_compile(layer, weights, nullptr, options, &program));
     expect("compile", rlx_compile(chain, nullptr, nullptr, options, &linked));
     expect("model", rlx_model_create(layer, weights, nullptr, &model));
+    const char* counted = "graph {\nc = input i64[]\nr = dynamic_iota(c)\ny = add(r, r)\noutput y\n}";
+    rlx_graph_t* graph = nullptr;
+    expect("import",
+           rlx_import_memory(env, "rlx", counted, std::strlen(counted), nullptr, nullptr, nullptr, &graph, nullptr));
+    expect("compile", rlx_compile(graph, nullptr, nullptr, nullptr, &open));
+    rlx_graph_release(graph);
     rlx_tensor_release(w);
     rlx_weights_release(weights);
     rlx_attrs_release(options);
@@ -75,6 +81,7 @@ class World {
   }
   ~World() {
     rlx_model_release(model);
+    rlx_compiled_release(open);
     rlx_compiled_release(linked);
     rlx_compiled_release(program);
     rlx_env_release(env);
@@ -91,7 +98,7 @@ class World {
   rlx_tensor_t* setting(int k) const { return filled(kWidth, static_cast<float>(k)); }
 
   rlx_env_t* env = nullptr;
-  rlx_compiled_t *program = nullptr, *linked = nullptr;
+  rlx_compiled_t *program = nullptr, *linked = nullptr, *open = nullptr;
   rlx_model_t* model = nullptr;
 
   // Contexts that anybody may cancel.
@@ -167,8 +174,8 @@ class Soaker {
     static constexpr Action kActions[] = {&Soaker::run_context,   &Soaker::run_context,   &Soaker::run_program,
                                           &Soaker::run_program,   &Soaker::run_model,     &Soaker::run_model,
                                           &Soaker::submit_behind, &Soaker::submit_behind, &Soaker::carry_state,
-                                          &Soaker::carry_state,   &Soaker::set_params,    &Soaker::cancel_some,
-                                          &Soaker::live_and_go};
+                                          &Soaker::carry_state,   &Soaker::grow_output,   &Soaker::set_params,
+                                          &Soaker::cancel_some,   &Soaker::live_and_go};
     while (Clock::now() < until) {
       (this->*kActions[below(std::size(kActions))])();
       actions++;
@@ -331,6 +338,33 @@ class Soaker {
     expect("fence", rlx_fence_create(world_.env, &gate));
     signaller_.add(gate, false);
     return gate;
+  }
+
+  // An output without an upper size grows while later runs are prepared. It was asked for, so they look where it lies.
+  void grow_output() {
+    rlx_exec_t* exec = nullptr;
+    expect("exec", rlx_exec_create(world_.open, nullptr, &exec));
+    int64_t count = 0;
+    rlx_tensor_t* y = nullptr;
+    for (size_t run = 0, runs = 3 + below(4); run <= runs; run++) {
+      count = 1 + static_cast<int64_t>(below(4000) * run);
+      rlx_tensor_t* c = nullptr;
+      expect("tensor", rlx_tensor_copy_from(world_.env, RLX_I64, nullptr, 0, &count, sizeof count, &c));
+      expect("bind", rlx_exec_bind(exec, RLX_INPUT, 0, c));
+      rlx_tensor_release(c);
+      rlx_fence_t* fence = nullptr;
+      expect("run", run == 0 ? rlx_exec_run(exec) : rlx_exec_submit(exec, nullptr, 0, &fence));
+      rlx_fence_release(fence);
+      if (run == 0) expect("tensor", rlx_exec_tensor(exec, RLX_OUTPUT, 0, &y));
+    }
+    rlx_tensor_release(y);
+    expect("tensor", rlx_exec_tensor(exec, RLX_OUTPUT, 0, &y));
+    int64_t rows = 0;
+    rlx_tensor_shape(y, &rows, 1);
+    auto* data = static_cast<const int64_t*>(rlx_tensor_data(y));
+    if (rows != count || data[count - 1] != 2 * (count - 1)) faults.add("an output that grows has other contents");
+    rlx_tensor_release(y);
+    rlx_exec_release(exec);
   }
 
   // An environment of its own, whose handles are released in any order, with runs in flight.

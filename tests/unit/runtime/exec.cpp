@@ -243,4 +243,21 @@ TEST(exec, of_one_dim_two_sizes_stay_open) {
             "'sum', axis 0: m + n = 10 does not decide m and n: another input or call must");
 }
 
+// Of n / 2 = 3 the sizes 6 and 7 are left.
+TEST(exec, a_size_is_set_where_inputs_leave_several) {
+  auto exec = exec_of("graph (n in [0, 20]) {\nx = input f32[n/2]\nz = iota() shape=[n] axis=0 dtype=f32\noutput z\n}");
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({3})).ok());
+  auto count = [&] { return exec->run().ok() ? shown(*exec, SlotKind::kOutput, 0).count() : -1; };
+  EXPECT_EQ(count(), 6);
+  for (int64_t size : {7, 6}) {
+    ASSERT_TRUE(exec->set_dim("n", size).ok());
+    EXPECT_EQ(count(), size);
+  }
+  ASSERT_TRUE(exec->set_dim("n", 8).ok());
+  Status status = exec->run();
+  EXPECT_EQ(status.code(), Code::kShape) << status.message();
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({4})).ok());
+  EXPECT_EQ(count(), 8);
+}
+
 }  // namespace rlx

@@ -69,4 +69,48 @@ TEST(sizes, a_dim_that_falls_with_its_symbol_is_solved) {
   EXPECT_EQ(solved(floor_div(Dim(100), n + Dim(1)), 15), -1);
 }
 
+// The size of n from inputs that have these dims; -1: none is found, or it does not fit.
+static int64_t size_from(std::vector<std::pair<Dim, int64_t>> inputs, std::vector<Interval> ranges = {}) {
+  std::vector<ValueType> types;
+  for (const auto& [dim, size] : inputs) types.push_back({DType::kF32, {dim}});
+  std::vector<GivenDims> given;
+  for (size_t i = 0; i < inputs.size(); i++) given.push_back({&types[i], {&inputs[i].second, 1}, "x"});
+  auto found = solve_symbols(std::vector<std::string_view>{"n"}, given, ranges);
+  return found.ok() ? (*found)[0].value_or(-1) : -1;
+}
+
+TEST(sizes, of_several_that_fit_one_dim_others_choose) {
+  Dim n = Dim::symbol("n");
+  Dim half = floor_div(n, 2), up = floor_div(n + 1, 2), rest = n - 4 * floor_div(n, 4);
+  for (int64_t size : {0, 1, 2, 3, 5, 6, 7, 1000, 1001}) {
+    EXPECT_EQ(size_from({{half, size / 2}, {n * n, size * size}}), size);
+    EXPECT_EQ(size_from({{n * n, size * size}, {half, size / 2}}), size);
+    EXPECT_EQ(size_from({{half, size / 2}, {up, (size + 1) / 2}}), size);
+    EXPECT_EQ(size_from({{up, (size + 1) / 2}, {half, size / 2}}), size);
+    EXPECT_EQ(size_from({{floor_div(n, 4), size / 4}, {rest, size % 4}}), size) << "the rest neither rises nor falls";
+    EXPECT_EQ(size_from({{rest, size % 4}, {floor_div(n, 4), size / 4}}), size);
+    int64_t least = size == 1 ? 0 : size;  // 0 fits as well
+    EXPECT_EQ(size_from({{half, size / 2}, {half * (n - half), size / 2 * (size - size / 2)}}), least);
+  }
+  EXPECT_EQ(size_from({{up, 4}}), 7) << "the least";
+  EXPECT_EQ(size_from({{up, 4}}, {{8, 20}}), 8) << "the least of its range";
+  EXPECT_EQ(size_from({{up, 4}}, {{9, 20}}), 7) << "none is of its range: a check says so";
+  EXPECT_EQ(size_from({{half, 3}, {up, 5}}), -1);
+  EXPECT_EQ(size_from({{half, 3}, {n * n, 50}}), -1);
+  EXPECT_EQ(size_from({{n - half, 100000}}), 199999);
+  EXPECT_EQ(size_from({{floor_div(100, n), 5}}), 17) << "there is no size 0";
+  EXPECT_EQ(size_from({{rest, 3}, {n - 7 * floor_div(n, 7), 5}}), 19);
+}
+
+TEST(sizes, a_dim_that_any_size_fits_decides_none_alone) {
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m");
+  ValueType product{DType::kF32, {n * m}}, lone{DType::kF32, {m}};
+  int64_t zero = 0;
+  std::vector<GivenDims> given{{&product, {&zero, 1}, "x"}, {&lone, {&zero, 1}, "y"}};
+  std::vector<Interval> ranges{{2, 9}, {0, 9}};
+  auto found = solve_symbols(std::vector<std::string_view>{"n", "m"}, given, ranges);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_EQ((*found)[0], 2);
+}
+
 }  // namespace rlx
