@@ -41,6 +41,7 @@ class CpuExecutable : public Executable {
   StepView view_of(uint32_t index, const RunArgs&, Slots, CpuState&) const;
   void note_uses();
   static void mark_stale(std::span<const uint32_t> steps, CpuState&);
+  void encode_at(const StepView&, uint32_t index, std::byte* block, Launch&) const;
   void encode(uint32_t index, const RunArgs&, CpuState&) const;
   void list_phases(uint32_t first, uint32_t last, CpuState&) const;
   void encode_stale(uint32_t first, uint32_t last, const RunArgs&, CpuState&) const;

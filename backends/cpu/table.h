@@ -48,6 +48,7 @@ struct CpuKernel : Kernel {
   // nothing.
   void (*encode)(const StepView&, const Caps&, void* args, Launch&) = nullptr;
   bool keeps_denormals = true;  // false: FTZ and DAZ are set around it
+  bool may_fail = false;        // by the contents of its operands: it runs even if its results have no elements
   // Makes data of a step that do not depend on sizes, once per program.
   std::shared_ptr<const void> (*compile)(const Graph&, const Node&) = nullptr;
   // For a step that decides sizes: sets them, by symbol of the plan, before the step is encoded and run.

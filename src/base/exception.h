@@ -2,7 +2,6 @@
 // Turns an exception into a status.
 #pragma once
 
-#include <new>
 #include <string_view>
 
 #include "base/host_calls.h"
@@ -20,9 +19,7 @@ auto call_host(const char* callback, Call&& call) {
   HostCalls::Call inside;
   try {
     return call();
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (...) {
+  } catch (...) {  // std::bad_alloc too: it is not the library whose memory has run out
     throw HostThrew{callback};
   }
 }

@@ -2,6 +2,7 @@
 // Custom ops: the host's callbacks as functions of a CustomOp. Whatever a callback answers or throws becomes a status.
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "capi/attrs.h"
@@ -94,6 +95,8 @@ static Status invoke(Callback callback, const char* name, void* user, rlx_opcall
   int32_t answer = 0;
   try {
     answer = callback(user, &call);
+  } catch (const std::bad_alloc& exception) {  // the memory of the host, not that of the library
+    return Status(Code::kCallback, format("{}: unexpected exception: {}", name, exception.what()));
   } catch (...) {
     return thrown_by(name);
   }
@@ -199,7 +202,11 @@ static Status parallel_for(rlx_opcall& call, size_t n, rlx_index_fn fn, void* ar
   const RunQueue& queue = call.lender.env->queue();
   auto part = [&](int64_t begin, int64_t end) {
     RunQueue::Part of_run(queue);
-    for (int64_t i = begin; i < end; i++) fn(arg, static_cast<size_t>(i));
+    try {
+      for (int64_t i = begin; i < end; i++) fn(arg, static_cast<size_t>(i));
+    } catch (const std::bad_alloc&) {  // else it would count as one of the library
+      throw HostThrew{"fn"};
+    }
   };
   auto count = static_cast<int64_t>(n);
   try {

@@ -281,8 +281,15 @@ Result<Tensor> convert(const Tensor& tensor, DType to) {
   return result;
 }
 
+// A loop over rows takes time even if the rows are empty. Only of an op that cannot fail nothing is left to do.
+static bool has_nothing_to_do(const OpInfo& info, std::span<const Operand> out) {
+  bool is_total = info.is(kTotal) || info.is(kElementwise) || info.is(kView);
+  return is_total && std::ranges::all_of(out, [](const Operand& it) { return !it || it.count() == 0; });
+}
+
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
                  const SymbolLookup& sizes, EvalOptions options) {
+  if (has_nothing_to_do(graph.info(node), out)) return {};
   StaticVector<DType, kMaxDeclared> declared_in, declared_out;
   for (size_t i = 0; i < std::min(in.size(), kMaxDeclared); i++)
     declared_in.push_back(i < node.in.size() && present(node.in[i]) ? graph.type(node.in[i]).dtype : DType::kNone);

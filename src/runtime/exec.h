@@ -162,6 +162,10 @@ class Exec {
   void set_link(size_t output, size_t input, size_t link);
   void note_pending(const Run& run);
   Status exchange(Link& link);
+  void take_dims(Link& link);
+  bool is_half_bound(const Link& link) const;
+  Result<std::shared_ptr<Storage>> state_to_copy(SlotKind kind, const Link& link);
+  Status copy_state(Link& link, const Storage& state);
   Status settle(SlotKind kind, Link& link);
   void put_back(Linked& before);
   void restore_links();

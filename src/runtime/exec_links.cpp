@@ -82,7 +82,7 @@ static Status only_one_bound(const Slot& output, const Slot& input, SlotKind bou
 Status Exec::exchange(Link& link) {
   if (!link.pending) return {};
   SlotMemory &from = outputs_[link.output], &to = inputs_[link.input];
-  if (!from.given() != !to.given())
+  if (is_half_bound(link))
     return only_one_bound(slot_of(SlotKind::kOutput, link.output), slot_of(SlotKind::kInput, link.input),
                           to.given() ? SlotKind::kInput : SlotKind::kOutput);
   if (has_room(SlotKind::kOutput, link.output) && !from.given()) {
@@ -99,10 +99,50 @@ Status Exec::exchange(Link& link) {
   std::swap(from.own, to.own);
   std::swap(from.stage, to.stage);
   std::swap(from.is_staged, to.is_staged);
+  take_dims(link);
+  return {};
+}
+
+void Exec::take_dims(Link& link) {
+  SlotMemory& to = inputs_[link.input];
   if (to.dims != link.pending) sizes_version_++;
   to.dims = link.pending;
   link.pending.reset();
   places_version_++;
+}
+
+bool Exec::is_half_bound(const Link& link) const {
+  return !outputs_[link.output].given() != !inputs_[link.input].given();
+}
+
+// What the last run has written, if it must be copied once the output is bound again: the two slots cannot exchange
+// memory of which only one part is the caller's. Else null.
+Result<std::shared_ptr<Storage>> Exec::state_to_copy(SlotKind kind, const Link& link) {
+  if (kind == SlotKind::kInput || !link.pending || !is_half_bound(link)) return std::shared_ptr<Storage>();
+  SlotMemory& from = outputs_[link.output];
+  if (from.given()) return from.given();
+  if (has_room(SlotKind::kOutput, link.output)) RLX_TRY(adopt_room(link.output, *link.pending));
+  return from.own;
+}
+
+Status Exec::copy_state(Link& link, const Storage& state) {
+  SlotMemory& to = inputs_[link.input];
+  const Slot& slot = slot_of(SlotKind::kInput, link.input);
+  size_t bytes = RLX_TRY(Tensor::checked_bytes(slot.type.dtype, *link.pending));
+  if (!to.given()) {
+    if (to.own && !to.own->is_writable()) to.own = nullptr;  // it was handed out, and then frozen
+    RLX_TRY(make_memory(to.own, std::max(to.capacity, bytes)));
+  } else if (to.given()->bytes() < bytes) {
+    return Status(Code::kInvalidArgument,
+                  format("the input '{}' needs {} for what the linked output holds, {} are bound", slot.name,
+                         plural(bytes, "byte"), to.given()->bytes()))
+        .with("value", slot.name)
+        .with("expected", format("at least {}", bytes))
+        .with("got", std::to_string(to.given()->bytes()));
+  }
+  if (to.bound) to.bound = RLX_TRY(Tensor::over(to.bound.dtype(), *link.pending, to.bound.storage()));
+  RLX_TRY(copy_bytes((to.given() ? to.given() : to.own)->place(), state.place(), bytes));
+  take_dims(link);
   return {};
 }
 

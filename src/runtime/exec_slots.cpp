@@ -135,8 +135,8 @@ void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage
   std::swap(it.lent, lent);
 }
 
-// Overlaps are looked for once the link is settled, as that moves memory. Whatever fails then, the link stands as
-// before.
+// Overlaps are looked for once the link is settled, as that moves memory; a copy is made when nothing else can fail.
+// Whatever fails, the link stands as before.
 Status Exec::rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent) {
   auto replaced = [&]() -> Status {
     if (const auto& given = bound ? bound.storage() : lent) RLX_TRY(check_overlap(kind, slot, *given));
@@ -146,16 +146,22 @@ Status Exec::rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<St
   if (link == kNoLink) return replaced();
   LinkChange change(*this);
   change.add(links_[link]);
-  RLX_TRY(settle(kind, links_[link]));
+  auto state = RLX_TRY(state_to_copy(kind, links_[link]));
+  if (!state) RLX_TRY(settle(kind, links_[link]));
   RLX_TRY(replaced());
+  if (state) RLX_TRY(copy_state(links_[link], *state));
   for (InFlight& sent : in_flight_) sent.memories[link].reset();
   change.commit();
   return {};
 }
 
-// Only a linked slot needs to know what the runs in flight leave in it.
+// Only a linked slot needs to know what the runs in flight leave in it. A copy needs the contents too.
 Status Exec::begin_binding(SlotKind kind, size_t slot) {
-  return memory(kind, slot).link == kNoLink ? take_in_ended() : catch_up();
+  size_t link = memory(kind, slot).link;
+  if (link == kNoLink) return take_in_ended();
+  RLX_TRY(catch_up());
+  bool copies = kind == SlotKind::kOutput && links_[link].pending && is_half_bound(links_[link]);
+  return copies ? await_runs() : Status();
 }
 
 Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {

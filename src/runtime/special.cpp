@@ -200,9 +200,19 @@ void SpecialModels::keep(Made made, size_t capacity) {
   models_.push_back(std::move(made));
 }
 
-// Whether another or a later call may succeed.
+// Whether another or a later call may succeed: the failure is one of the host, of the machine or of its files, not of
+// the graph.
 static bool may_pass(Code code) {
-  return code == Code::kCancelled || code == Code::kNoMemory || code == Code::kIo || code == Code::kUnavailable;
+  switch (code) {
+    case Code::kCancelled:
+    case Code::kCallback:
+    case Code::kNoMemory:
+    case Code::kUnavailable:
+    case Code::kIo:
+    case Code::kNotFound:
+    case Code::kDenied: return true;
+    default: return false;
+  }
 }
 
 // A model may be kept after `forget`, by a run that began before: one of another policy counts as none.

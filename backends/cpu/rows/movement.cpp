@@ -264,11 +264,12 @@ void encode_concat(const StepView& view, const Caps&, void* block, Launch& launc
 constinit const CpuKernel kCopyKernel = loops<CopyArgs>(Op::kReshape, "copy", nullptr, encode_copy).strided(1).kernel();
 
 void add_movement_rows(RowsByOp& by_op) {
-  add(by_op, with_block<CheckedBlock<GatherArgs>>(Op::kGather, "gather_rows", refuse_blocks, encode_gather));
+  add(by_op, with_block<CheckedBlock<GatherArgs>>(Op::kGather, "gather_rows", refuse_blocks, encode_gather).may_fail());
   add(by_op, with_block<CheckedBlock<GatherElementsArgs>>(Op::kGatherElements, "gather_elements",
-                                                          refuse_gather_elements, encode_gather_elements));
-  add(by_op,
-      with_block<CheckedBlock<GatherTuplesArgs>>(Op::kGatherNd, "gather_tuples", refuse_blocks, encode_gather_nd));
+                                                          refuse_gather_elements, encode_gather_elements)
+                 .may_fail());
+  add(by_op, with_block<CheckedBlock<GatherTuplesArgs>>(Op::kGatherNd, "gather_tuples", refuse_blocks, encode_gather_nd)
+                 .may_fail());
   add(by_op, loops<CopyArgs>(Op::kSlice, "slice", refuse_slice, encode_slice).strided(1));
   add(by_op, loops<PadArgs>(Op::kPad, "pad", refuse_pad, encode_pad));
   add(by_op, Row(Op::kConcat, "concat", nullptr, encode_concat, concat_bytes));

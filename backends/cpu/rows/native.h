@@ -105,6 +105,7 @@ class Row {
   constexpr Row& path(Path path) { return kernel_.path = path, *this; }
   constexpr Row& refuse(RefuseFn refuse) { return kernel_.refuse = refuse, *this; }
   constexpr Row& alone() { return kernel_.is_alone = true, *this; }
+  constexpr Row& may_fail() { return kernel_.may_fail = true, *this; }
   constexpr Row& flushes_denormals() { return kernel_.keeps_denormals = false, *this; }
 
   constexpr const CpuKernel& kernel() const { return kernel_; }

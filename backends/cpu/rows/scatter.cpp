@@ -52,9 +52,8 @@ void load_writer(const StepView& view, const Args& args, bool may_crowd, int64_t
 
 template <class Args>
 Row writer(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
-  return Row(op, name, refuse, encode, writer_bytes<Args>).in_place(1).scratch([](const Node&, std::span<const Dims>) {
-    return sizeof(bool);
-  });
+  auto scratch = [](const Node&, std::span<const Dims>) { return sizeof(bool); };
+  return Row(op, name, refuse, encode, writer_bytes<Args>).in_place(1).scratch(scratch).may_fail();
 }
 
 // ---- rows ----

@@ -434,6 +434,14 @@ TEST_F(CustomCallTest, work_that_fails_or_throws_fails_the_call) {
        },
        "RLX_E_CALLBACK: 'it': run: rlx_opcall_parallel_for: unexpected exception: no luck"},
       {[](rlx_opcall_t* call) -> int32_t {
+         rlx_opcall_parallel_for(
+             call, 100, [](void*, size_t) { throw std::bad_alloc(); }, nullptr);
+         return RLX_CB_OK;
+       },
+       "RLX_E_CALLBACK: 'it': run: rlx_opcall_parallel_for: the host's fn callback threw an exception"},
+      {[](rlx_opcall_t*) -> int32_t { throw std::bad_alloc(); },
+       "RLX_E_CALLBACK: 'it': run: unexpected exception: std::bad_alloc"},
+      {[](rlx_opcall_t* call) -> int32_t {
          auto fails = [](void* arg, size_t) {
            (void)rlx_opcall_fail(static_cast<rlx_opcall_t*>(arg), RLX_E_IO, "the plug is out");
          };

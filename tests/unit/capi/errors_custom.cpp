@@ -91,6 +91,8 @@ TEST_F(CustomOpTest, an_infer_that_fails_is_told_by_name) {
        "RLX_E_CALLBACK: custom: 'it': infer: "},
       {[](rlx_opcall_t*) -> int32_t { throw std::runtime_error("no luck"); },
        "RLX_E_CALLBACK: custom: 'it': infer: unexpected exception: no luck"},
+      {[](rlx_opcall_t*) -> int32_t { throw std::bad_alloc(); },
+       "RLX_E_CALLBACK: custom: 'it': infer: unexpected exception: std::bad_alloc"},
       {[](rlx_opcall_t* call) -> int32_t {
          const int64_t one = 1;
          EXPECT_EQ(words(rlx_opcall_set_shape(call, 1, RLX_F32, &one, 1)), "");

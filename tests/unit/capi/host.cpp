@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -247,6 +248,23 @@ TEST_F(HostTest, callbacks_that_throw_are_named) {
             "RLX_E_CALLBACK: rlx_env_create: the host's log callback threw an exception");
   host.log = nullptr;
   host.alloc = [](void*, size_t, size_t, uint32_t) -> void* { throw 1; };
+  host.dealloc = [](void*, void*, size_t, size_t, uint32_t) {};
+  open();
+  int64_t dim = 1 << 20;
+  rlx_tensor_t* tensor = nullptr;
+  EXPECT_EQ(words(rlx_tensor_create(env, nullptr, RLX_F32, &dim, 1, &tensor)),
+            "RLX_E_CALLBACK: rlx_tensor_create: the host's alloc callback threw an exception");
+}
+
+// Also the one by which the library knows that its own memory has run out.
+TEST_F(HostTest, a_callback_that_throws_bad_alloc_is_named) {
+  host.log_level = RLX_LOG_TRACE;
+  host.log = [](void*, int32_t, const char*, const char*) { throw std::bad_alloc(); };
+  rlx_env_t* none = nullptr;
+  EXPECT_EQ(words(rlx_env_create(nullptr, &host, &none)),
+            "RLX_E_CALLBACK: rlx_env_create: the host's log callback threw an exception");
+  host.log = nullptr;
+  host.alloc = [](void*, size_t, size_t, uint32_t) -> void* { throw std::bad_alloc(); };
   host.dealloc = [](void*, void*, size_t, size_t, uint32_t) {};
   open();
   int64_t dim = 1 << 20;

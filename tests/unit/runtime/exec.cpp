@@ -79,6 +79,51 @@ TEST(exec, a_link_stands_when_binding_one_of_its_slots_fails) {
   }
 }
 
+// Where only one of two linked slots is bound, they cannot exchange their memory. Once the output is bound again, the
+// state goes on in the memory of the input.
+TEST(exec, the_missing_half_of_a_link_may_be_bound_between_runs) {
+  auto program = *Program::compile(env_with(1), counter(), nullptr, nullptr, {});
+  Tensor one = filled({2}, 1);
+  enum class Half { kInput, kOutput };
+  for (Half half : {Half::kInput, Half::kOutput}) {
+    SCOPED_TRACE(half == Half::kInput);
+    auto exec = Exec::create(program).value();
+    Tensor state = filled({2}, 5), next = filled({2}, 0);
+    ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, one).ok());
+    ASSERT_TRUE(exec->link(0, 0).ok());
+    ASSERT_TRUE(
+        (half == Half::kInput ? exec->bind(SlotKind::kInput, 0, state) : exec->bind(SlotKind::kOutput, 0, next)).ok());
+    float sum = half == Half::kInput ? 6 : 1;
+    ASSERT_TRUE(exec->run().ok());
+    EXPECT_EQ(exec->run().code(), Code::kState);
+    Tensor bound = half == Half::kInput ? next : Tensor();
+    Tensor frozen = noise({2}).frozen().value();
+    EXPECT_EQ(exec->bind(SlotKind::kOutput, 0, one).code(), Code::kInvalidArgument);
+    EXPECT_EQ(exec->bind(SlotKind::kOutput, 0, frozen).code(), Code::kState);
+    EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[1], sum);
+    ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, bound).ok());
+    for (int i = 0; i < 3; i++) {
+      ASSERT_TRUE(exec->run().ok());
+      EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[1], ++sum);
+    }
+  }
+}
+
+// The copy waits for the run that writes what is copied, and needs room for it.
+TEST(exec, a_submitted_run_hands_its_state_to_the_bound_input) {
+  auto exec = Exec::create(*Program::compile(env_with(1), counter(), nullptr, nullptr, {})).value();
+  Tensor one = filled({2}, 1), next = filled({2}, 0);
+  float state[2] = {5, 5};
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, one).ok());
+  ASSERT_TRUE(exec->link(0, 0).ok());
+  ASSERT_TRUE(exec->bind_ptr(SlotKind::kInput, 0, state, sizeof state).ok());
+  ASSERT_TRUE(exec->submit({}).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, next).ok());
+  EXPECT_EQ(state[1], 6);
+  ASSERT_TRUE(exec->run().ok());
+  EXPECT_EQ(next.as<float>()[1], 7);
+}
+
 TEST(exec, pointers_are_used_in_place_and_misaligned_ones_staged) {
   auto env = env_with(1);
   auto program = *Program::compile(env, counter(), nullptr, nullptr, {});

@@ -393,6 +393,22 @@ TEST(special, callbacks_may_wait_for_other_runs_of_the_model) {
   waiting.model = nullptr;
 }
 
+// What a callback has answered once says nothing about the next call.
+TEST(special, a_failure_of_the_host_is_not_remembered) {
+  int32_t answer = kCallbackOk;
+  HostServices services;
+  services.user = &answer;
+  services.progress = [](void* user, const char*, double) { return *static_cast<int32_t*>(user); };
+  auto env = *Env::create({.threads = 1}, services);
+  auto model = *open(env, sum_over_axes());
+  for (int32_t bad : {12345, kCallbackStop}) {
+    answer = bad;
+    EXPECT_NE(summed(*model, bad == kCallbackStop).find("the host"), std::string::npos);
+    answer = kCallbackOk;
+    EXPECT_EQ(summed(*model, bad == kCallbackStop), bad == kCallbackStop ? "1 5 " : "2 4 ");
+  }
+}
+
 // A call that progress ends has changed nothing: the params that it had taken are taken anew.
 TEST(model, a_run_that_is_stopped_has_taken_no_params) {
   bool stops = true;
