@@ -29,7 +29,7 @@ enum { kSanitized = 0, kLives = 1000 };
   DO(rlx_env_create) DO(rlx_env_release) DO(rlx_graph_create) DO(rlx_graph_release) \
   DO(rlx_graph_input) DO(rlx_graph_unary) DO(rlx_graph_output) DO(rlx_compile) \
   DO(rlx_compiled_release) DO(rlx_compiled_run) DO(rlx_exec_create) DO(rlx_exec_release) \
-  DO(rlx_exec_run) DO(rlx_exec_submit) DO(rlx_exec_cancel) DO(rlx_fence_create) \
+  DO(rlx_exec_run) DO(rlx_exec_bind) DO(rlx_exec_submit) DO(rlx_exec_cancel) DO(rlx_fence_create) \
   DO(rlx_fence_release) DO(rlx_fence_signal) DO(rlx_fence_wait) DO(rlx_fence_result) \
   DO(rlx_tensor_create) DO(rlx_tensor_release) DO(rlx_model_create) DO(rlx_model_run) \
   DO(rlx_model_release)
@@ -199,10 +199,14 @@ static void in_child(struct life *life, rlx_fence_t *gate, rlx_fence_t *done) {
   FORKED(rlx_fence_signal(gate, NULL));
   FORKED(rlx_fence_create(life->env, &fence));
   lib.rlx_exec_cancel(life->exec);
+  begin(&fresh, "threads=3");
+  FORKED(rlx_exec_bind(fresh.exec, RLX_INPUT, 0, life->x));
+  FORKED(rlx_exec_submit(fresh.exec, &gate, 1, &fence));
+  FORKED(rlx_compiled_run(fresh.program, NULL, &life->x, 1, NULL, &y, 1));
+  FORKED(rlx_model_run(fresh.model, NULL, NULL, &life->x, 1, NULL, &y, 1, NULL));
   lib.rlx_fence_release(done);
   lib.rlx_fence_release(gate);
   end(life);
-  begin(&fresh, "threads=3");
   use(&fresh);
   leave_in_flight(&fresh, 1);
   end(&fresh);

@@ -755,7 +755,8 @@ RLX_MUST rlx_status_t *rlx_exec_set_dim(rlx_exec_t *exec, const char *symbol, in
  * slot and the input slot exchange their memory, and the input takes the sizes of the output. Between two runs the
  * output holds what the last run wrote. Waits for runs in flight. Errors: RLX_E_RANGE (slot), RLX_E_DTYPE, RLX_E_SHAPE
  * (rank), RLX_E_EXISTS (a slot is linked already). A run that has to exchange the two slots returns RLX_E_STATE if one
- * of them is bound and the other is not. */
+ * of them is bound and the other is not. Binding the output goes on from there: what it holds is copied to the input
+ * (after the runs in flight), whose bound memory must have room for it. Binding the input begins a new state. */
 RLX_MUST rlx_status_t *rlx_exec_link(rlx_exec_t *exec, size_t output, size_t input);
 
 /* The next runs read back only these n output slots, and may leave the others unwritten; NULL and 0 mean all. Errors:
@@ -843,8 +844,9 @@ RLX_MUST rlx_status_t *rlx_model_create(const rlx_graph_t *graph, rlx_weights_t 
  * Where values of an input decide the structure of the graph (the axes of a reduction, say), or the file does not say
  * the rank of an input, the model imports the file again for each set of values, of at most 64 elements, and ranks. It
  * keeps at most cache.capacity of these graphs. rlx_model_graph then has only the inputs and params, and rlx_model_get
- * is RLX_E_UNSUPPORTED. If a rank is open, so are rlx_graph_print and rlx_graph_value_info of that input. Errors: of
- * both. */
+ * is RLX_E_UNSUPPORTED. If a rank is open, so are rlx_graph_print and rlx_graph_value_info of that input. This call maps
+ * the file and all its external data, so no later import looks for them by name; what of it cannot be opened yet is
+ * looked for again when it is needed, in the folder that the file is in now. Errors: of both. */
 RLX_MUST rlx_status_t *rlx_model_open(rlx_env_t *env, const char *path, const rlx_attrs_t *policy, rlx_model_t **out);
 
 /* Takes one more reference and returns its argument. */

@@ -124,6 +124,7 @@ class DimParser {
     bool negative = false;
     while (take('-')) negative = !negative;
     Dim result = RLX_TRY(atom());
+    if (negative && result.is_literal()) return Dim(-result.literal());  // exact, as a difference is not
     return negative ? Dim(0) - result : result;
   }
 
@@ -153,8 +154,16 @@ class DimParser {
     int64_t value = 0;
     auto [end, failure] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
     if (failure != std::errc()) return error("a number below 2^63");
-    at_ = static_cast<size_t>(end - text_.data());
+    auto past = static_cast<size_t>(end - text_.data());
+    if (value > Interval::kUnbounded && !is_all(at_, past)) return error("a number of at most 2^62");
+    at_ = past;
     return Dim(value);
+  }
+
+  // Whether the text is nothing but this number and its sign: beside others it would saturate.
+  bool is_all(size_t begin, size_t end) const {
+    return text_.substr(0, begin).find_first_not_of(" -") == text_.npos &&
+           text_.substr(end).find_first_not_of(' ') == text_.npos;
   }
 
   Result<Dim> name_or_call() {

@@ -159,6 +159,7 @@ static constexpr Stat kStats[] = {
 
 Status same_env(const rlx_env* expected, const rlx_env* got, const char* argument) {
   if (expected == got) return {};
+  if (is_of_parent(*got)) return made_before_fork(argument);
   return Status(Code::kInvalidArgument, format("'{}' belongs to another environment", argument))
       .with("input", argument);
 }

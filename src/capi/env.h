@@ -66,7 +66,8 @@ struct rlx_env {
 
 namespace rlx::capi {
 
-// RLX_E_INVALID_ARGUMENT if a handle is used with another environment than its own.
+// RLX_E_INVALID_ARGUMENT if a handle is used with another environment than its own; RLX_E_FORKED if that is one of
+// before a fork.
 Status same_env(const rlx_env* expected, const rlx_env* got, const char* argument);
 
 // Translates a spec to the runtime's form. In C the default device is NULL, and "" is an error; for the runtime it is

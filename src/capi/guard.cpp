@@ -18,11 +18,14 @@ Status check(const char* function, std::initializer_list<Argument> arguments) {
           .with("input", argument.name)
           .with("got", "NULL");
     if (argument.alive && *argument.alive == 0)
-      return Status(Code::kForked, format("{}: {} was made before this process was forked", function, argument.name))
-          .with("input", argument.name);
+      return made_before_fork(argument.name).prefixed(std::string(function) + ": ");
     if (argument.is_text) RLX_TRY(check_text(function, argument.name, static_cast<const char*>(argument.pointer)));
   }
   return {};
+}
+
+Status made_before_fork(std::string_view name) {
+  return Status(Code::kForked, format("{} was made before this process was forked", name)).with("input", name);
 }
 
 Status check_text(std::string_view subject, std::string_view name, std::string_view text) {

@@ -76,6 +76,7 @@ Argument cleared(T* pointer, size_t count, const char* name) {
 }
 
 Status check(const char* function, std::initializer_list<Argument> arguments);
+Status made_before_fork(std::string_view name);                                             // RLX_E_FORKED
 std::string element_name(std::string_view array, size_t index);                             // "in[1]"
 Status null_element(std::string_view array, size_t index);                                  // RLX_E_INVALID_ARGUMENT
 Status check_text(std::string_view subject, std::string_view name, std::string_view text);  // is UTF-8

@@ -1,13 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/source.h"
 
+#include <filesystem>
+
 #include "base/os/file.h"
 
 namespace rlx {
 
-Result<Source> Source::open(const std::string& path) {
+namespace fs = std::filesystem;
+
+static Result<Source> mapped(const std::string& path) {
   auto file = std::make_shared<const MappedFile>(RLX_TRY(MappedFile::open(path)));
   return Source{file->bytes(), file, path};
+}
+
+Result<Source> Source::open(const std::string& path) {
+  Source source = RLX_TRY(mapped(path));
+  source.external = std::make_shared<ExternalFiles>(path);
+  return source;
+}
+
+static std::string folder_of(const std::string& file) {
+  std::error_code failure;
+  fs::path found = fs::canonical(file, failure);
+  return failure ? "" : found.parent_path().string();
+}
+
+ExternalFiles::ExternalFiles(const std::string& model) : folder_(folder_of(model)) {}
+
+// Compares folders after following links: a model must not read files outside its folder.
+Result<Source> ExternalFiles::open(std::string_view location) {
+  std::lock_guard lock(mutex_);
+  if (auto found = files_.find(location); found != files_.end()) return found->second;
+  std::string name(location);
+  auto denied = [&](const char* why) {
+    return Status(Code::kDenied, "its external data '" + name + "' " + why).with("got", name);
+  };
+  if (name.empty() || fs::path(name).is_absolute()) return denied("is not a path relative to the model");
+  if (folder_.empty()) return denied("cannot be found: the model's own path was gone");
+  std::error_code failure;
+  fs::path file = fs::weakly_canonical(fs::path(folder_) / name, failure);
+  fs::path inside = file.lexically_relative(folder_);
+  if (failure || inside.empty() || *inside.begin() == "..") return denied("is outside the model's folder");
+  return files_.emplace(name, RLX_TRY(mapped(file.string()))).first->second;
 }
 
 Result<Tensor> tensor_over(const Source& source, std::span<const std::byte> bytes, DType dtype,

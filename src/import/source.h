@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,13 +20,31 @@
 namespace rlx {
 
 class CustomOps;  // ops/custom.h
+class ExternalFiles;
 
 struct Source {
   std::span<const std::byte> bytes;
-  std::shared_ptr<const void> owner;  // releases the bytes
-  std::string path;                   // empty: from memory
+  std::shared_ptr<const void> owner;                  // releases the bytes
+  std::string path;                                   // empty: from memory
+  std::shared_ptr<ExternalFiles> external = nullptr;  // null: from memory
 
   static Result<Source> open(const std::string& path);
+};
+
+// The files beside a model that hold data of it. They must lie in its folder, which is looked for once: the host may
+// change its own folder, or move the model. Each file is mapped once, for all imports of the model: another may take
+// its name. Thread-safe.
+class ExternalFiles {
+ public:
+  explicit ExternalFiles(const std::string& model);
+
+  // By the name in the model. A failure is not remembered.
+  Result<Source> open(std::string_view location);
+
+ private:
+  const std::string folder_;  // absolute, without links; empty: it cannot be found
+  std::mutex mutex_;          // guards what follows
+  std::map<std::string, Source, std::less<>> files_;
 };
 
 // A tensor over a part of a source, without a copy: files need not align their elements (Tensor::aligned). RLX_E_DATA

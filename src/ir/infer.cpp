@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/check_size.h"
 #include "base/shortened.h"
 #include "ir/normal.h"
 
@@ -132,10 +133,7 @@ static DType signature_dtype(const OpInfo& info, std::span<const ValueType* cons
 // such size comes from an attribute, and gets a guard.
 static Status check_size(InferArgs& args, const Dim& dim) {
   if (dim.symbol_name()) return {};
-  if (dim.is_literal() && dim.literal() > kLargestSize)
-    return Status(Code::kRange, format("the size {} is above 2^48", dim))
-        .with("expected", format("at most {}", kLargestSize))
-        .with("got", dim.text());
+  RLX_TRY(check_literal(dim));
   Interval range = args.graph.range(dim);
   if (range.hi < 0)
     return args.fail(Code::kShape, "the size " + shortened(dim.text()) + " is negative")

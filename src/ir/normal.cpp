@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/check_size.h"
 #include "base/contains.h"
 
 namespace rlx {
@@ -208,6 +209,7 @@ class Normaliser {
         return Status(Code::kShape, "the size " + size.text() + " is negative")
             .with("expected", "0 or more")
             .with("got", size.text());
+      RLX_TRY(check_literal(size));  // in a product it would saturate
       auto zero = size.is(0) ? std::find(rest.begin(), rest.end(), size) : rest.end();
       has_zero |= size.is(0);
       is_ambiguous |= size.is(0) && zero == rest.end();

@@ -88,19 +88,6 @@ SizeTable::Joins SizeTable::find_joins(const std::vector<DecidedSize>& decided) 
   return joins;
 }
 
-// Whether a plan can be made for this upper size of a symbol.
-static Status check_upper(const std::string& name, int64_t size, const Interval& range) {
-  RLX_TRY(check_size(name, size, range));
-  int64_t most = std::max(kLargestSymbol, range.lo);
-  if (size > most && range.hi == Interval::kUnbounded)
-    return Status(Code::kRange, format("the size '{}' = {} is above {}, the limit of a size without a declared maximum",
-                                       name, size, most))
-        .with("value", name)
-        .with("expected", format("at most {}", most))
-        .with("got", std::to_string(size));
-  return {};
-}
-
 static Status no_upper_sizes(std::span<const std::string> names) {
   std::string missing, options;  // "'n'", "dims.n=512"
   for (const std::string& name : names) {
@@ -139,7 +126,7 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
     if (given == wanted.end() && upper_size >= Interval::kUnbounded)
       missing.push_back(name);
     else
-      RLX_TRY(check_upper(name, upper_size, range));
+      RLX_TRY(check_upper_size(name, upper_size, range));
     plan_.symbol_ids.emplace(name, static_cast<uint32_t>(plan_.symbols.size()));
     plan_.symbols.push_back({name, range, upper_size, is_open});
   }

@@ -5,15 +5,52 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
+#include "base/function_ref.h"
 #include "import/onnx/importer.h"
 #include "import/onnx/order.h"
 #include "import/onnx/stretch.h"
 
 namespace rlx {
 
+namespace onnx {
+
+static void visit_tensors(const std::vector<NodeProto>& nodes, FunctionRef<void(const TensorProto&)> visit);
+
+static void visit_tensors(const GraphProto& graph, FunctionRef<void(const TensorProto&)> visit) {
+  for (const TensorProto& tensor : graph.initializer) visit(tensor);
+  for (const SparseTensorProto& sparse : graph.sparse_initializer) visit(sparse.values), visit(sparse.indices);
+  visit_tensors(graph.node, visit);
+}
+
+static void visit_tensors(const std::vector<NodeProto>& nodes, FunctionRef<void(const TensorProto&)> visit) {
+  for (const NodeProto& node : nodes)
+    for (const AttributeProto& attribute : node.attribute) {
+      for (const TensorProto& tensor : attribute.tensors) visit(tensor);
+      for (const SparseTensorProto& sparse : attribute.sparse_tensors) visit(sparse.values), visit(sparse.indices);
+      for (const GraphProto& graph : attribute.graphs) visit_tensors(graph, visit);
+    }
+}
+
+// Maps all external files at the first import of a model, also those that only another import reads: by then other
+// files may have their names. A file that cannot be mapped is a failure where it is read.
+static void map_external_files(const Source& source, const ModelProto& model) {
+  std::set<std::string_view> tried;
+  auto map = [&](const TensorProto& tensor) {
+    if (tensor.data_location != 1) return;
+    std::string_view location = external_location(tensor);
+    if (tried.insert(location).second) static_cast<void>(source.external->open(location));
+  };
+  visit_tensors(model.graph, map);
+  for (const FunctionProto& function : model.functions) visit_tensors(function.node, map);
+}
+
+}  // namespace onnx
+
 Result<Imported> import_onnx(const Source& source, const ImportOptions& options) {
   onnx::ModelProto model = RLX_TRY(onnx::parse_model(source.bytes));
+  if (source.external) onnx::map_external_files(source, model);
   Imported imported{Graph(std::string(model.graph.name)), {}, {}};
   RLX_TRY(onnx::Importer(source, model, imported, options).run());
   for (const onnx::StringEntry& entry : model.metadata_props) imported.metadata.emplace_back(entry.key, entry.value);

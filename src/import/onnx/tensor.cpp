@@ -3,7 +3,6 @@
 
 #include <charconv>
 #include <cstring>
-#include <filesystem>
 
 #include "import/onnx/e2m1.h"
 
@@ -188,18 +187,26 @@ Result<Tensor> TensorReader::read(const SparseTensorProto& proto) {
   return tensor_over({*dense, dense, {}}, *dense, values.dtype(), proto.dims);
 }
 
-Result<Tensor> TensorReader::read_external(const TensorProto& proto, DType dtype) {
+std::string_view external_location(const TensorProto& proto) {
   std::string_view location;
+  for (const StringEntry& entry : proto.external_data)
+    if (entry.key == "location") location = entry.value;
+  return location;
+}
+
+Result<Tensor> TensorReader::read_external(const TensorProto& proto, DType dtype) {
+  std::string_view location = external_location(proto);
   uint64_t offset = 0, length = 0;
   bool has_length = false;
   for (const StringEntry& entry : proto.external_data) {
-    if (entry.key == "location") location = entry.value;
     if (entry.key == "offset") offset = RLX_TRY(parse_number(entry.key, entry.value));
     if (entry.key == "length") length = RLX_TRY(parse_number(entry.key, entry.value)), has_length = true;
   }
-  auto found = files_.find(location);
-  if (found == files_.end()) found = files_.emplace(std::string(location), RLX_TRY(open_external(location))).first;
-  const Source& file = found->second;
+  if (!source_.external)
+    return Status(Code::kDenied,
+                  format("its external data '{}' needs a model that is a file, not bytes in memory", location))
+        .with("got", location);
+  const Source file = RLX_TRY(source_.external->open(location));
   auto count = element_count(proto.dims);
   auto size = count ? byte_size(dtype, *count) : std::nullopt;
   if (int bits = bits_of(proto.data_type)) {
@@ -213,24 +220,6 @@ Result<Tensor> TensorReader::read_external(const TensorProto& proto, DType dtype
     return Status(Code::kData, format("bytes {} to {} of its external file '{}', which has {}", offset, offset + length,
                                       file.path, file.bytes.size()));
   return tensor_over(file, file.bytes.subspan(offset, length), dtype, proto.dims);
-}
-
-// Compares folders after following links: a model must not read files outside its folder.
-Result<Source> TensorReader::open_external(std::string_view location) {
-  namespace fs = std::filesystem;
-  std::string name(location);
-  auto denied = [&](const char* why) {
-    return Status(Code::kDenied, "its external data '" + name + "' " + why).with("got", name);
-  };
-  if (source_.path.empty()) return denied("needs a model that is a file, not bytes in memory");
-  if (name.empty() || fs::path(name).is_absolute()) return denied("is not a path relative to the model");
-  std::error_code failure;
-  fs::path folder = fs::canonical(fs::path(source_.path), failure).parent_path();
-  if (failure) return denied("cannot be found: the model's own path is gone");
-  fs::path file = fs::weakly_canonical(folder / name, failure);
-  fs::path inside = file.lexically_relative(folder);
-  if (failure || inside.empty() || *inside.begin() == "..") return denied("is outside the model's folder");
-  return Source::open(file.string());
 }
 
 }  // namespace rlx::onnx

@@ -2,8 +2,7 @@
 // TensorProto to Tensor: the element types of ONNX, the three places where elements may be stored, and external files.
 #pragma once
 
-#include <map>
-#include <string>
+#include <string_view>
 
 #include "base/tensor.h"
 #include "import/onnx/model.h"
@@ -17,7 +16,10 @@ Result<DType> dtype_of(int32_t element_type);
 // The bits of a type narrower than a byte, which is stored as bytes: 2 or 4; else 0.
 int bits_of(int32_t element_type);
 
-// Reads tensors of one model. External files are mapped once each and must lie in the model's folder.
+// The file that holds a tensor with external data, by its name in the model; "" if none is named.
+std::string_view external_location(const TensorProto& proto);
+
+// Reads tensors of one model, and of its external files.
 class TensorReader {
  public:
   explicit TensorReader(const Source& source) : source_(source) {}
@@ -26,10 +28,8 @@ class TensorReader {
 
  private:
   Result<Tensor> read_external(const TensorProto& proto, DType dtype);
-  Result<Source> open_external(std::string_view location);
 
   const Source& source_;
-  std::map<std::string, Source, std::less<>> files_;  // by location
 };
 
 }  // namespace rlx::onnx

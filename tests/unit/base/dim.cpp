@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 namespace rlx {
 
@@ -208,6 +209,18 @@ TEST(dim, a_coefficient_is_exact_however_large_it_becomes) {
   EXPECT_EQ(sum + large, large + sum);
   EXPECT_EQ(*parse_dim(sum.text()), sum);
   EXPECT_TRUE((sum - sum).is(0));
+}
+
+TEST(dim, a_number_too_large_for_a_sum_stands_alone) {
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(parse_dim("9223372036854775807")->literal(), kLargest);
+  EXPECT_EQ(parse_dim(" -9223372036854775807 ")->literal(), -kLargest);
+  EXPECT_EQ(parse_dim("a + 4611686018427387904")->text(), "a + 4611686018427387904");
+  EXPECT_EQ(parse_dim("a + 9223372036854775807").status().message(),
+            "in the size \"a + 9223372036854775807\", column 5: expected a number of at most 2^62");
+  for (const char* text : {"9223372036854775807+a", "9223372036854775807 - 1", "max(a, 9223372036854775807)",
+                           "4611686018427387905*2", "-4611686018427387905/2"})
+    EXPECT_FALSE(parse_dim(text).ok()) << text;
 }
 
 TEST(dim, numbers_in_a_sum_are_ones_that_read_back) {

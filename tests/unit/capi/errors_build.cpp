@@ -114,6 +114,12 @@ TEST(errors, dtypes_and_shapes_that_an_op_does_not_take) {
        [](User& u) {
          u.op("reshape shape=[2,4]", {u.input("x", {2, 3})});
        }},
+      {"reshapes to a size above all sizes",
+       RLX_E_RANGE,
+       {"reshape: ", "the size 9223372036854775807 is above 2^48"},
+       [](User& u) {
+         u.op("reshape shape=[9223372036854775807,2]", {u.input("x", {2, 4})});
+       }},
   });
 }
 

@@ -55,6 +55,17 @@ class Maker {
     graph_.sub(5, tensor(name, 1, dims, raw_bytes(values)));
     return *this;
   }
+  // Floats that lie in a file beside the model, from its first byte on.
+  static Message external_tensor(const char* name, const std::vector<int64_t>& dims, const char* location) {
+    Message made;
+    for (int64_t dim : dims) made.number(1, static_cast<uint64_t>(dim));
+    made.sub(13, Message().text(1, "location").text(2, location));
+    return made.number(2, 1).text(8, name).number(14, 1);
+  }
+  Maker& external_f32(const char* name, const std::vector<int64_t>& dims, const char* location) {
+    graph_.sub(5, external_tensor(name, dims, location));
+    return *this;
+  }
   // The values of a list of places; `indices` has the dims that are said.
   static Message sparse_tensor(const char* name, const std::vector<int64_t>& dims, const std::vector<float>& values,
                                const std::vector<int64_t>& index_dims, const std::vector<int64_t>& indices) {
@@ -94,6 +105,9 @@ class Maker {
     Message attribute = Message().text(1, name).number(20, 7);
     for (int64_t value : values) attribute.number(8, static_cast<uint64_t>(value));
     return attribute;
+  }
+  static Message attr(const char* name, const Message& tensor) {
+    return Message().text(1, name).sub(5, tensor).number(20, 4);
   }
   static Message attr(const char* name, const Maker& graph) {
     return Message().text(1, name).sub(6, graph.graph_).number(20, 5);

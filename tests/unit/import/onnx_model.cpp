@@ -83,6 +83,7 @@ TEST(onnx_model, nesting_is_limited) {
 static Result<Tensor> read(const Message& tensor, const std::string& path = "") {
   auto bytes = std::make_shared<const std::string>(model_with(Message().sub(5, tensor)).bytes());
   Source source{std::as_bytes(std::span(*bytes)), bytes, path};
+  if (!path.empty()) source.external = std::make_shared<ExternalFiles>(path);
   auto model = parse_model(source.bytes);
   if (!model.ok()) return std::move(model).status();
   return TensorReader(source).read(model->graph.initializer.at(0));
