@@ -100,6 +100,7 @@ class DimParser {
         break;
     }
     depth_--;
+    if (summands.size() == 1) return summands[0];  // a large number is exact, as a sum is not
     return checked(rlx::sum(summands));
   }
 

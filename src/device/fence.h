@@ -43,7 +43,8 @@ class Fence {
   // Fails only with RLX_E_TIMEOUT; the results of the fences are not returned.
   static constexpr uint64_t kForever = UINT64_MAX;
   enum class Until : uint8_t { kAny, kAll };
-  static Status wait(Until until, std::span<const Fence> fences, uint64_t timeout_ns = kForever, size_t* which = nullptr);
+  static Status wait(Until until, std::span<const Fence> fences, uint64_t timeout_ns = kForever,
+                     size_t* which = nullptr);
   static Status wait_all(std::span<const Fence> fences) { return wait(Until::kAll, fences); }
   Status wait() const { return wait_all({this, 1}); }
   // A file descriptor that is readable once the fence is done. The caller closes it.

@@ -110,9 +110,9 @@ struct AttrDef {
   double lo = -std::numeric_limits<double>::infinity();  // legal range of numbers, alone or in lists
   double hi = std::numeric_limits<double>::infinity();
   AttrRole role = AttrRole::kPlain;
-  uint8_t of = 0;                 // the input that the role is about
-  int64_t fill = 0;               // each entry of the default list
-  std::string_view with = {};     // the attribute that the role is about
+  uint8_t of = 0;              // the input that the role is about
+  int64_t fill = 0;            // each entry of the default list
+  std::string_view with = {};  // the attribute that the role is about
   NamedSymbols names = NamedSymbols::kNone;
   std::string_view summary = {};  // of an option: what it does
 

@@ -88,8 +88,8 @@ class Equalities {
 
   ByName<Dim> solved_;
   ByName<std::vector<std::string>> named_by_;  // by symbol: those whose solutions name it, replaced ones as well
-  std::vector<Solving> solvings_;                // in order
-  SymbolRanges ranges_;                          // of symbols that equal others
+  std::vector<Solving> solvings_;              // in order
+  SymbolRanges ranges_;                        // of symbols that equal others
   ByName<Watched> watched_;
   std::vector<Appending> appendings_;  // in order
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph: nodes in topological order, each with outputs whose types were inferred, in a scope of sizes. Names are found by
-// hash. A graph grows. Code that adds on trial takes back what it has added (`roll_back`); `reordered` leaves nodes out. Invariant:
-// every node was accepted by its row (arity, dtypes, attributes, shapes).
+// Graph: nodes in topological order, each with outputs whose types were inferred, in a scope of sizes. Names are found
+// by hash. A graph grows. Code that adds on trial takes back what it has added (`roll_back`); `reordered` leaves nodes
+// out. Invariant: every node was accepted by its row (arity, dtypes, attributes, shapes).
 #pragma once
 
 #include <functional>
@@ -172,9 +172,9 @@ class Graph : public SizeScope {
   ByName<uint32_t> leaf_index_;
   std::vector<GraphOutput> outputs_;
   ByName<uint32_t> output_index_;
-  std::vector<int> count_of_;                            // by op
-  int with_bodies_ = 0, naming_sizes_ = 0;               // nodes
-  ByName<int> fresh_;                             // how many nodes decide the size of a symbol in the run
+  std::vector<int> count_of_;               // by op
+  int with_bodies_ = 0, naming_sizes_ = 0;  // nodes
+  ByName<int> fresh_;                       // how many nodes decide the size of a symbol in the run
 };
 
 // Something for each value of a graph: [node][output].

@@ -100,8 +100,8 @@ struct OpInfo {
   std::vector<AttrDef> attrs = {};
   uint32_t traits = kPure;
   Tol tol = Tol::kE0;
-  ViewFn view = nullptr;   // for a primitive that is kView: where its result lies in the bytes of its input
-  FactFn facts = nullptr;  // the facts of output 0, given those of the inputs; null: none
+  ViewFn view = nullptr;    // for a primitive that is kView: where its result lies in the bytes of its input
+  FactFn facts = nullptr;   // the facts of output 0, given those of the inputs; null: none
   StepsFn steps = nullptr;  // of `eval`, for an element of the largest output (ops/work.h); null: one
   InferFn infer = nullptr;
   EvalFn eval = nullptr;            // set for primitives other than leaves and control flow

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 
-
 namespace rlx {
 
 // ---- symbols ----

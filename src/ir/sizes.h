@@ -52,7 +52,7 @@ class SizeScope {
   // RLX_E_UNSUPPORTED if a dim has more than Dim::kMaxParts parts. On failure the scope is as before.
   Status add_guard(Guard guard);
   Status declare_guard(Guard guard);  // the same, but kept as it is even where other guards prove it
-  const std::vector<Guard>& guards() const { return guards_; }  // of this scope alone
+  const std::vector<Guard>& guards() const { return guards_; }               // of this scope alone
   bool implies(Guard::Relation relation, const Dim& a, const Dim& b) const;  // by ranges and guards
   // The dim, simplified by all ranges and guards: min and max of sizes whose order is known become one of the two.
   Dim resolved(const Dim& dim) const;

@@ -48,8 +48,8 @@ static bool has_declared_guards(const Graph& graph, const Graph& of) {
 }
 
 bool same_structure(const Graph& a, const Graph& b) {
-  return same_nodes(a, b) && same_outputs(a, b) && has_ranges(a, b) && has_ranges(b, a) &&
-         has_declared_guards(a, b) && has_declared_guards(b, a);
+  return same_nodes(a, b) && same_outputs(a, b) && has_ranges(a, b) && has_ranges(b, a) && has_declared_guards(a, b) &&
+         has_declared_guards(b, a);
 }
 
 size_t structure_hash(const Graph& graph) {

@@ -173,9 +173,9 @@ struct Carry {
 // The plan of a body, beside the plan around it.
 struct PlanBody {
   std::shared_ptr<const Plan> plan;
-  int64_t sized_offset = 0;          // its sized values, within the sized region of the plan around it
-  std::vector<uint32_t> residents;   // by resident of the body: its index in the list of the plan around it
-  std::vector<uint32_t> symbols;     // by symbol of the body: the symbol of the plan around it; kNoSymbol: its own
+  int64_t sized_offset = 0;         // its sized values, within the sized region of the plan around it
+  std::vector<uint32_t> residents;  // by resident of the body: its index in the list of the plan around it
+  std::vector<uint32_t> symbols;    // by symbol of the body: the symbol of the plan around it; kNoSymbol: its own
   std::vector<AxisSize> carried;    // its own symbols that its inputs set at every trip
 };
 
@@ -188,9 +188,9 @@ struct Control {
   std::vector<Carry> carries;
   std::vector<std::optional<int64_t>> out_bytes;  // by output, at the upper sizes; none: it lies in a room
   std::vector<AxisSize> decides;                  // symbols of the plan that its outputs may set
-  int64_t flag_offset = 0;           // where the value of the condition lies
-  SizeId length = 0;                 // the trips of a scan without xs
-  SizeId when = kByData;             // for an `if` that sizes decide: 0 if `else` runs
+  int64_t flag_offset = 0;                        // where the value of the condition lies
+  SizeId length = 0;                              // the trips of a scan without xs
+  SizeId when = kByData;                          // for an `if` that sizes decide: 0 if `else` runs
 };
 
 // An output and an input slot of one type that share their memory.

@@ -81,8 +81,8 @@ class Weights {
   std::deque<Entry> entries_;  // a deque: names stay where they are
   std::unordered_map<std::string_view, size_t> by_name_;
   std::vector<std::pair<std::string, std::string>> metadata_;
-  ByName<size_t> metadata_index_;  // by key
-  std::unordered_multimap<size_t, Form> forms_;                                        // by hash of the key
+  ByName<size_t> metadata_index_;                              // by key
+  std::unordered_multimap<size_t, Form> forms_;                // by hash of the key
   std::unordered_multimap<const Storage*, size_t> hashes_of_;  // of the forms that read a source
   size_t makers_ = 0;                                          // calls of `form` that are making one now
   std::vector<std::shared_ptr<Storage>> replaced_;             // by `put`, while there are such calls

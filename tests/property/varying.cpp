@@ -265,7 +265,8 @@ struct Loop {
   size_t first, carries, n_xs;  // the first carry whose size may vary; the numbers of carries and of xs
 };
 
-bool add_trips(Draw& draw, const Loop& loop, const std::vector<ValueType>& inner, const OwnSizes& own, NamedAttrs& attrs) {
+bool add_trips(Draw& draw, const Loop& loop, const std::vector<ValueType>& inner, const OwnSizes& own,
+               NamedAttrs& attrs) {
   if (!loop.is_scan) {
     auto cond = varying_cond(draw, inner, own);
     if (cond) attrs.emplace_back("cond", shared_body(draw, std::move(*cond)));

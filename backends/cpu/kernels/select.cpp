@@ -295,8 +295,8 @@ template <class T>
 
 // ---- few of a line of short keys: those found so far are kept in order
 
-// In random order k (1 + log(n / k)) elements of a line enter, and each moves some of the k. In a line that rises all of
-// them do.
+// In random order k (1 + log(n / k)) elements of a line enter, and each moves some of the k. In a line that rises all
+// of them do.
 constexpr int64_t kMostInserted = 64, kShortLine = 256;
 int64_t most_entering(int64_t n, int64_t k) {
   return n <= kShortLine ? n : 64 + k * (1 + static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(n / k))));

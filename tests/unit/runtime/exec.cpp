@@ -6,6 +6,7 @@
 #include "ir/text.h"
 #include "runtime/model.h"
 #include "tests/unit/programs.h"
+#include "tests/unit/tensors.h"
 
 namespace rlx {
 
