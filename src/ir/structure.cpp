@@ -38,18 +38,18 @@ static bool has_ranges(const Graph& graph, const Graph& of) {
   return !is_used;
 }
 
-// In any order.
-static bool has_declared_guards(const Graph& graph, const Graph& of) {
-  auto is_there = [&](const Guard& guard) {
-    auto is_it = [&](const Guard& other) { return !other.is_derived && other == guard; };
-    return guard.is_derived || std::ranges::any_of(graph.guards(), is_it);
+// Whether a run of the graph checks what the guards of `of` say, in whatever form. Those that are derived follow from
+// nodes too.
+static bool has_guards(const Graph& graph, const Graph& of) {
+  auto is_checked = [&](const Guard& guard) {
+    return guard.is_derived || graph.implies(guard.relation, guard.a, guard.b);
   };
-  return std::ranges::all_of(of.guards(), is_there);
+  return std::ranges::all_of(of.guards(), is_checked);
 }
 
 bool same_structure(const Graph& a, const Graph& b) {
-  return same_nodes(a, b) && same_outputs(a, b) && has_ranges(a, b) && has_ranges(b, a) && has_declared_guards(a, b) &&
-         has_declared_guards(b, a);
+  return same_nodes(a, b) && same_outputs(a, b) && has_ranges(a, b) && has_ranges(b, a) && has_guards(a, b) &&
+         has_guards(b, a);
 }
 
 size_t structure_hash(const Graph& graph) {

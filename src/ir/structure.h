@@ -8,8 +8,8 @@ namespace rlx {
 
 class Graph;
 
-// The same nodes, names of leaves and outputs, ranges of the symbols that they use, and guards beside those that follow
-// from nodes. What other nodes are called does not count.
+// The same nodes, names of leaves and outputs, ranges of the symbols that they use, and guards that say the same in
+// whatever form. What other nodes are called does not count.
 bool same_structure(const Graph& a, const Graph& b);
 size_t structure_hash(const Graph& graph);
 
