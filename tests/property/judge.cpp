@@ -139,6 +139,38 @@ TEST(judge, knows_that_attention_may_not_read_a_value) {
   }
 }
 
+// Two exceptions at once: a mask that is added forbids even a score that is infinite, and what it forbids is not read.
+TEST(judge, knows_that_a_masked_key_is_not_read_either) {
+  auto graph = parse(R"(graph {
+    q = input f32[2,1]
+    k = input f32[1,2]
+    v = input f32[2,2]
+    %3 = matmul(q, k)
+    %4 = constant f32[2,2] {0, -inf, 0, 0}
+    %5 = add(%3, %4)
+    %6 = softmax(%5)
+    %7 = matmul(%6, v)
+    %8 = hardmax(%7)
+    output y = %8
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  RandomGraph random = with_contents(1, std::move(*graph));
+  auto set = [&](size_t input, std::initializer_list<float> numbers) {
+    std::copy(numbers.begin(), numbers.end(), random.runs[0][input].as<float>());
+  };
+  set(0, {1, 1}), set(1, {1, INFINITY}), set(2, {1, 2, INFINITY, 1});
+  Results results = right_results(random);
+  auto difference = [&](float first, float second) {
+    results[0].as<float>()[0] = first, results[0].as<float>()[1] = second;
+    auto meaning = Meaning::of(random);
+    EXPECT_TRUE(meaning.ok()) << meaning.status().message();
+    return meaning->difference(results);
+  };
+  EXPECT_EQ(difference(1, 0), "") << "of a row that is NaN";
+  EXPECT_EQ(difference(0, 1), "") << "the second is the larger one of the first key";
+  EXPECT_NE(difference(5, 0), "");
+}
+
 // A graph of x: `lines`, which compute %9; then its output.
 static RandomGraph graph_of_lines(const char* shape, const char* lines) {
   auto graph = parse(std::string("graph {\n x = input f32") + shape + "\n" + lines + "\n output y = %9\n}");
@@ -470,6 +502,26 @@ TEST(judge, lets_rounding_decide_how_many_there_are) {
   EXPECT_EQ(difference(3), "");
   EXPECT_NE(difference(2), "");
   EXPECT_NE(difference(5), "");
+}
+
+// Where numbers below the normal ones decide a size, a value that no output needs may fail at the other one.
+TEST(judge, lets_what_is_not_normal_decide_how_many_there_are) {
+  auto graph = parse(R"(graph (n in [0, 2]) {
+    guard 1 <= n "a value that nobody reads"
+    x = input f32[2]
+    %1 = constant f32[] {0}
+    %2 = lt(%1, x)
+    %3 = compress(x, %2) axis=0 symbol="n"
+    output y = %3
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  RandomGraph random = with_contents(1, *graph);
+  for (bool is_normal : {false, true}) {
+    std::copy_n(std::array{is_normal ? 1.0f : 0x1p-140f, -1.0f}.begin(), 2, random.runs[0][0].as<float>());
+    auto meaning = Meaning::of(random);
+    ASSERT_TRUE(meaning.ok()) << meaning.status().message();
+    EXPECT_EQ(meaning->difference({*Tensor::create(DType::kF32, std::array<int64_t, 1>{0})}).empty(), !is_normal);
+  }
 }
 
 // Graphs of examples, random graphs, and random graphs whose sizes vary, in turn.
