@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -88,12 +89,15 @@ class Frame {
   // The rooms, or outputs, whose dims are known from one step on, or before all steps.
   class ByStep {
    public:
+    using Entry = std::pair<uint32_t, uint32_t>;  // step, index
     void add(uint32_t known, uint32_t index) { entries_.emplace_back(known, index); }
     void sort() { std::ranges::sort(entries_); }
-    auto at(uint32_t known) const { return std::ranges::equal_range(entries_, known, {}, &Entry::first); }
+    std::span<const Entry> at(uint32_t known) const {
+      auto first = std::lower_bound(entries_.begin(), entries_.end(), Entry(known, 0));
+      return {first, std::upper_bound(first, entries_.end(), Entry(known, UINT32_MAX))};
+    }
 
    private:
-    using Entry = std::pair<uint32_t, uint32_t>;
     std::vector<Entry> entries_;
   };
 
