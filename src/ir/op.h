@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the IR knows about an op: a row of a table. The IR, the builder, the verifier, the printer and the parser read
-// only rows. They name no op but the leaves, and `custom`, as which
-// messages name the calls of the host. The rows are in ops/ops.def, their functions in src/ops.
+// only rows. They name no op but the leaves, and `custom`: so messages call an op of the host. The rows are in
+// ops/ops.def, their functions in src/ops.
 #pragma once
 
 #include <optional>

@@ -30,9 +30,8 @@ static bool same_outputs(const Graph& a, const Graph& b) {
 // Whether the symbols that `of` uses have the same ranges in the graph.
 static bool has_ranges(const Graph& graph, const Graph& of) {
   std::unordered_set<std::string> others;  // of another range
-  for (const auto& [name, range] : of.symbols()) {
+  for (const auto& [name, range] : of.symbols())
     if (!graph.has_symbol(name) || graph.symbol_range(name) != range) others.insert(name);
-  }
   bool is_used = false;
   if (!others.empty()) visit_symbols(of, [&](const std::string& name) { is_used |= others.contains(name); });
   return !is_used;
