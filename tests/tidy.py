@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs clang-tidy over the sources of the library, as build/release compiles them.
+"""Runs clang-tidy over the sources of the library, as build/release compiles them but for its precompiled headers: so
+each source includes what it needs.
 
 usage: tidy.py BUILD_FOLDER
 A file that was clean is looked at again only when it, what it includes, its flags or .clang-tidy have changed.
@@ -10,32 +11,37 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FLAGS_OF_GCC_ONLY = {"-fno-gnu-unique"}
+FLAGS_OF_GCC_ONLY = re.compile(r" (-fno-gnu-unique|-fpch-preprocess|-Winvalid-pch|-include \S*/cmake_pch\.hxx)(?= )")
 
 
 def commands(build):
     """Of each source of the library: how it is first compiled, as a compilation database says it."""
     of_library = {}
     for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
-        entry["command"] = " ".join(word for word in entry["command"].split() if word not in FLAGS_OF_GCC_ONLY)
+        entry["command"] = FLAGS_OF_GCC_ONLY.sub("", entry["command"])
         if pathlib.Path(entry["file"]).relative_to(ROOT).parts[0] in ("src", "backends"):
             of_library.setdefault(entry["file"], entry)
     return list(of_library.values())
 
 
 def files_read(build):
-    """Source -> itself and what it includes of this tree, as ninja has seen them."""
+    """Source -> itself and what it includes of this tree, as ninja has seen them; of those headers that are precompiled
+    it says nothing, so they count for all."""
     listed = subprocess.run(["ninja", "-C", build, "-t", "deps"], check=True, capture_output=True, text=True).stdout
-    read = {}
+    read, precompiled = {}, set()
     for block in listed.split("\n\n"):
         paths = [os.path.normpath(build / line.strip()) for line in block.splitlines()[1:]]
-        if paths:
-            read[paths[0]] = sorted(path for path in paths if path.startswith(f"{ROOT}/"))
-    return read
+        own = {path for path in paths if path.startswith(f"{ROOT}/") and not path.startswith(f"{build}/")}
+        if paths and paths[0].endswith("/cmake_pch.hxx.cxx"):
+            precompiled |= own
+        elif paths:
+            read[paths[0]] = own
+    return {source: sorted(own | precompiled) for source, own in read.items()}
 
 
 def key(entry, paths):
