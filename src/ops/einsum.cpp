@@ -159,9 +159,9 @@ class Einsum {
     if (rest_ > 0 && text.find("...") == std::string::npos) return fail("the output leaves out ...");
     if (!expand(text, rest_, output_)) return false;
     for (char label : output_) {
-      if (all.find(label) == std::string::npos) return fail(std::string("the output's ") + label + " is in no term");
-      if (std::count(output_.begin(), output_.end(), label) > 1)
-        return fail(std::string("the output names ") + label + " twice");
+      std::string_view name(&label, 1);
+      if (all.find(label) == std::string::npos) return fail(format("the output's {} is in no term", name));
+      if (std::count(output_.begin(), output_.end(), label) > 1) return fail(format("the output names {} twice", name));
     }
     return true;
   }

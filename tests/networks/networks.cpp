@@ -181,9 +181,9 @@ constexpr Network kNetworks[] = {
     {"text_recognition", "networks/text_recognition.onnx", Bar::kClose, play_recognition},
     {"voice_v5", "networks/voice_v5.onnx", Bar::kClose, play_voice},
     {"voice_v6", "networks/voice_v6.onnx", Bar::kClose, play_voice},
-    {"minimind", "networks/minimind.onnx", Bar::kQuantised, play_minimind},
+    {"minimind", "networks/minimind.onnx", Bar::kQuantised, play_minimind, true},
     {"whisper_encoder", "networks/whisper_encoder.onnx", Bar::kQuantised, play_whisper_encoder},
-    {"whisper_decoder", "networks/whisper_decoder.onnx", Bar::kQuantised, play_whisper_decoder},
+    {"whisper_decoder", "networks/whisper_decoder.onnx", Bar::kQuantised, play_whisper_decoder, true},
 };
 
 }  // namespace

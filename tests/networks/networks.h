@@ -13,6 +13,7 @@ struct Network {
   const char* file;  // below the cache
   Bar bar;
   void (*play)(Stage& stage, const std::string& cache);
+  bool has_signed_weights = false;  // of 8 bits
 };
 std::span<const Network> all();
 
