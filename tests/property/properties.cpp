@@ -146,8 +146,7 @@ std::string check_transforms(const RandomGraph& random, const Meanings& meanings
 std::string check_at_sizes(const RandomGraph& random, const Meanings& meanings) {
   // An axis that keeps its size is left alone where that is known; else samples of weight 0 count if they are not
   // finite.
-  std::vector<bool> ops = random.graph.ops();
-  if (auto resize = static_cast<size_t>(Op::kResize); resize < ops.size() && ops[resize]) return "";
+  if (has_op(random.graph, Op::kResize)) return "";
   Random draw(random.graph.nodes().size() * 5 + random.graph.outputs().size());
   for (Meaning* meaning : meanings) {
     auto bound = bind_sizes(random.graph, meaning->inputs());

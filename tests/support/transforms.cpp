@@ -120,4 +120,10 @@ const Transform* find_transform(std::string_view name) {
   return nullptr;
 }
 
+bool has_op(const Graph& graph, Op op) {
+  std::vector<bool> ops = graph.ops();
+  auto index = static_cast<size_t>(op);
+  return index < ops.size() && ops[index];
+}
+
 }  // namespace rlx::test

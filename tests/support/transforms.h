@@ -29,4 +29,7 @@ std::span<const Transform> transforms();
 Result<Graph> composed(const Graph& graph, RewriteReport* report = nullptr);
 const Transform* find_transform(std::string_view name);  // null: no such transform
 
+// Whether there is a node of this op. Graph::ops() ends with the last op of which there was one.
+bool has_op(const Graph& graph, Op op);
+
 }  // namespace rlx::test

@@ -66,7 +66,7 @@ TEST(thread_pool, every_chunk_runs_once_with_borders_that_threads_do_not_move) {
     for (auto [n, grain] :
          std::vector<std::pair<int64_t, int64_t>>{{0, 4}, {1, 4}, {4, 4}, {5, 4}, {1000, 7}, {64, 1}}) {
       std::vector<std::atomic<int>> touched(static_cast<size_t>(n));
-      pool.parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+      pool.parallel_for(n, grain, [&, n = n, grain = grain](int64_t begin, int64_t end) {  // by name for clang 14
         EXPECT_EQ(begin % grain, 0);
         EXPECT_EQ(end, std::min(n, begin + grain));
         for (int64_t i = begin; i < end; i++) touched[static_cast<size_t>(i)]++;
