@@ -53,7 +53,7 @@ bool same_given_ranges(const Graph& graph, const Graph& other) {
 
 std::string check_text(const Graph& graph) {
   auto again = parse(print(graph), graph.table());
-  // They imply any other guard and any size; and in another order the reader may see that no size is left.
+  // Guards that contradict each other imply any other guard and any size. In another order, the reader may refuse them.
   bool may_be_refused = again.status().code() == Code::kShape;
   if ((again.ok() || may_be_refused) && guards_contradict(graph)) return "";
   if (!again.ok()) return failed("text: what is printed does not parse", again.status());
