@@ -532,7 +532,6 @@ static RandomGraph graph_of(uint64_t number) {
   return number % 3 == 1 && made.ok() ? std::move(*made) : random_graph(seed, op_table());
 }
 
-// Each within these graphs, of which the first 2,000 take some 7 seconds.
 // The last guard leaves no size for m, which shows only where the reader knows the ranges of the others before it.
 TEST(judge, lets_a_text_be_refused_whose_guards_contradict) {
   auto graph = parse(R"(graph (m) {
@@ -550,6 +549,7 @@ TEST(judge, lets_a_text_be_refused_whose_guards_contradict) {
   EXPECT_EQ(check_graph(with_contents(1, *graph), *env, tally), "");
 }
 
+// Each within these graphs, of which the first 2,000 take some 7 seconds.
 TEST(judge, finds_every_planted_fault) {
   static constexpr uint64_t kGraphs = 4000;
   std::span<const Planted> planted = planted_faults();
