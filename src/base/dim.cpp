@@ -45,8 +45,8 @@ int Dim::compare(const Dim& a, const Dim& b) {
   return x.size() < y.size() ? -1 : x.size() > y.size();
 }
 
-bool Dim::operator==(const Dim& other) const {
-  if (!terms_ || !other.terms_) return !terms_ && !other.terms_ && literal_ == other.literal_;
+bool Dim::has_terms_of(const Dim& other) const {
+  if (!terms_ || !other.terms_) return false;
   return terms_ == other.terms_ || (terms_->hash == other.terms_->hash && compare(*this, other) == 0);
 }
 
@@ -393,7 +393,7 @@ Dim rewritten(const Dim& dim, const AtomRewrite& replacement) {
   });
 }
 
-void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>& visit) {
+void visit_symbols(const Dim& dim, VisitSymbol visit) {
   if (dim.is_literal()) return;
   for (const Term& term : dim.polynomial()->terms)
     for (const AtomPtr& atom : term.atoms) {

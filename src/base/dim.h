@@ -40,7 +40,9 @@ class Dim {
   Dim& operator*=(const Dim& b) { return *this = *this * b; }
   Dim& operator+=(const Dim& b) { return *this = *this + b; }
 
-  bool operator==(const Dim& other) const;
+  bool operator==(const Dim& other) const {  // most dims are literals
+    return is_literal() && other.is_literal() ? literal_ == other.literal_ : has_terms_of(other);
+  }
   static int compare(const Dim& a, const Dim& b);  // a total order, for canonical forms and maps
   size_t hash() const;
   std::string text() const;  // "past + seq", "4*heads"; parse_dim reads it back
@@ -56,6 +58,8 @@ class Dim {
   static Dim from(Polynomial polynomial);                        // canonical form of any polynomial
 
  private:
+  bool has_terms_of(const Dim& other) const;
+
   int64_t literal_ = 0;
   std::shared_ptr<const Polynomial> terms_;
 };
@@ -120,7 +124,8 @@ Interval range_of(const Dim& dim, const RangeLookup& ranges);
 using AtomRewrite = std::function<std::optional<Dim>(Atom::Kind kind, const Dim& a, const Dim& b)>;
 Dim rewritten(const Dim& dim, const AtomRewrite& replacement);
 Dim substitute(const Dim& dim, const std::function<std::optional<Dim>(std::string_view)>& replacement);
-void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>& visit);
+using VisitSymbol = FunctionRef<void(const std::string& symbol)>;
+void visit_symbols(const Dim& dim, VisitSymbol visit);
 
 // "+ - *", "/" rounding down, "min(a,b)", "max(a,b)", parentheses, integers, symbols. A symbol is a C identifier that
 // may also hold dots, or any text in single quotes. Errors name the column.

@@ -121,10 +121,14 @@ class FormatPattern {
   std::string_view text_;
 };
 
-template <class... Args>
-std::string format(FormatPattern<std::type_identity_t<Args>...> pattern, const Args&... args) {
-  return detail::format_all(pattern.text(), {FormatArg(detail::plain(args))...});
-}
+// An object and no function: a call of a function would find std::format as well, by an argument of namespace std.
+struct Formatter {
+  template <class... Args>
+  std::string operator()(FormatPattern<std::type_identity_t<Args>...> pattern, const Args&... args) const {
+    return detail::format_all(pattern.text(), {FormatArg(detail::plain(args))...});
+  }
+};
+inline constexpr Formatter format;
 
 // "1 input", "2 inputs": what the counting messages say.
 std::string plural(size_t count, std::string_view noun);

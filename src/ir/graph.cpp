@@ -211,8 +211,7 @@ ByValue<uint32_t> use_counts(const Graph& graph) {
   return uses;
 }
 
-static void visit_symbols_around(const Node& node, const Graph& graph,
-                                 const std::function<void(const std::string&)>& visit) {
+static void visit_symbols_around(const Node& node, const Graph& graph, VisitSymbol visit) {
   std::vector<std::string> names = own_symbols(node.attrs, graph);
   std::unordered_set<std::string> own(names.begin(), names.end());
   auto visit_shared = [&](const std::string& symbol) {
@@ -221,7 +220,7 @@ static void visit_symbols_around(const Node& node, const Graph& graph,
   visit_symbols(graph, visit_shared);
 }
 
-void visit_symbols(const Node& node, const std::function<void(const std::string&)>& visit) {
+void visit_symbols(const Node& node, VisitSymbol visit) {
   auto visit_all = [&](const std::vector<Dim>& dims) {
     for (const Dim& dim : dims) visit_symbols(dim, visit);
   };
@@ -234,12 +233,12 @@ void visit_symbols(const Node& node, const std::function<void(const std::string&
   }
 }
 
-void visit_symbols(const Graph& graph, const VisitSymbol& visit) {
+void visit_symbols(const Graph& graph, VisitSymbol visit) {
   for (const Node& node : graph.nodes()) visit_symbols(node, visit);
   for (const Guard& guard : graph.guards()) visit_symbols(guard, visit);
 }
 
-void visit_decided_sizes(const Node& node, const VisitDecided& visit) {
+void visit_decided_sizes(const Node& node, VisitDecided visit) {
   if (!node.attrs.info()->names_sizes) return;
   const Attrs& attrs = node.attrs;
   for (const AttrDef& def : attrs.info()->attrs) {

@@ -186,7 +186,7 @@ ByValue<uint32_t> use_counts(const Graph& graph);
 
 // Visits every symbol in the sizes and attributes of a node, and every symbol that its sub-graphs share with this
 // graph.
-void visit_symbols(const Node& node, const std::function<void(const std::string&)>& visit);
+void visit_symbols(const Node& node, VisitSymbol visit);
 
 // A symbol whose size a node of the graph decides, and the node (semantics.md S6). Nodes that use the symbol depend on
 // that node, even if they do not read its outputs.
@@ -196,8 +196,8 @@ struct DecidedSize {
   bool is_fresh;  // the contents of a value decide it; else it follows from other sizes
 };
 std::vector<DecidedSize> decided_sizes(const Graph& graph);
-using VisitDecided = std::function<void(const std::string& symbol, bool is_fresh)>;
-void visit_decided_sizes(const Node& node, const VisitDecided& visit);  // of one node
+using VisitDecided = FunctionRef<void(const std::string& symbol, bool is_fresh)>;
+void visit_decided_sizes(const Node& node, VisitDecided visit);  // of one node
 
 // Whether equal nodes may become one, and one that nobody needs may go: it has no effect, nor has a node of its bodies.
 bool is_pure(const OpInfo& info, const Attrs& attrs);

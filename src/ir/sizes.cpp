@@ -221,6 +221,7 @@ Dim SizeScope::reduced(const Dim& dim) const {
 }
 
 Dim SizeScope::reduced(const Dim& dim, const Dim* (Equalities::*find)(std::string_view) const) const {
+  if (dim.is_literal()) return dim;
   constexpr int64_t kMaxRounds = 64, kMaxParts = 256;
   auto solution = [&](std::string_view symbol) -> std::optional<Dim> {
     for (const SizeScope* scope = this; scope; scope = scope->around_)
@@ -229,7 +230,7 @@ Dim SizeScope::reduced(const Dim& dim, const Dim* (Equalities::*find)(std::strin
   };
   bool is_known = false;
   for (const SizeScope* scope = this; scope; scope = scope->around_) is_known |= !scope->equalities_.empty();
-  if (!is_known || dim.is_literal()) return dim;
+  if (!is_known) return dim;
   Dim now = dim;
   for (int64_t round = 0; round < kMaxRounds; round++) {
     Dim next = substitute(now, solution);
@@ -239,7 +240,7 @@ Dim SizeScope::reduced(const Dim& dim, const Dim* (Equalities::*find)(std::strin
   return now;
 }
 
-void visit_symbols(const Guard& guard, const VisitSymbol& visit) {
+void visit_symbols(const Guard& guard, VisitSymbol visit) {
   for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, visit);
 }
 

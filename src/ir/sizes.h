@@ -31,8 +31,7 @@ inline bool holds(Guard::Relation relation, int64_t a, int64_t b) {
   return relation == Guard::kEqual ? a == b : a <= b;
 }
 
-using VisitSymbol = std::function<void(const std::string& symbol)>;
-void visit_symbols(const Guard& guard, const VisitSymbol& visit);
+void visit_symbols(const Guard& guard, VisitSymbol visit);
 
 class SizeScope {
  public:

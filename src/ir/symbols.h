@@ -6,6 +6,6 @@
 
 namespace rlx {
 
-void visit_symbols(const Graph& graph, const VisitSymbol& visit);  // of its nodes and guards
+void visit_symbols(const Graph& graph, VisitSymbol visit);  // of its nodes and guards
 
 }  // namespace rlx

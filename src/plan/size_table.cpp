@@ -213,7 +213,7 @@ Interval SizeTable::range(const Dim& dim) const {
 }
 
 SizeId SizeTable::id(const Dim& dim) {
-  auto [found, is_new] = ids_.emplace(dim, static_cast<SizeId>(plan_.sizes.size()));
+  auto [found, is_new] = ids_.try_emplace(dim, static_cast<SizeId>(plan_.sizes.size()));
   if (is_new) plan_.sizes.push_back(dim);
   return found->second;
 }

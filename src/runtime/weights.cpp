@@ -103,18 +103,16 @@ Status Weights::unknown(std::string_view name) const {
 // The copy is made without the lock: that may call the host.
 Result<Tensor> Weights::aligned(std::string_view name, const Tensor& tensor, const Env& env) const {
   if (tensor.is_aligned()) return tensor;
-  auto entry_of = [&]() -> const Entry* {
-    const Entry* entry = find_entry(name);
-    return entry && entry->tensor.storage() == tensor.storage() ? entry : nullptr;
-  };
+  const Entry* entry = nullptr;  // stays where it is
+  auto is_of_entry = [&] { return entry && entry->tensor.storage() == tensor.storage(); };
   {
     std::lock_guard lock(mutex_);
-    if (const Entry* entry = entry_of(); entry && entry->copy) return entry->copy;
+    entry = find_entry(name);
+    if (is_of_entry() && entry->copy) return entry->copy;
   }
   Tensor copy = RLX_TRY(env.aligned(tensor));
   std::lock_guard lock(mutex_);
-  const Entry* entry = entry_of();
-  if (!entry) return copy;
+  if (!is_of_entry()) return copy;
   if (!entry->copy) entry->copy = copy;
   return entry->copy;
 }

@@ -9,6 +9,14 @@
 #include "base/dim.h"
 #include "base/dtype.h"
 
+namespace elsewhere {
+
+struct Thing {};
+std::string_view name(const Thing&) { return "a thing"; }
+std::string format(const char*, const Thing&) { return "of elsewhere"; }
+
+}  // namespace elsewhere
+
 namespace rlx {
 
 TEST(format, takes_strings_as_they_come) {
@@ -38,6 +46,9 @@ TEST(format, takes_what_has_a_text_or_a_name) {
   Dim n = Dim::symbol("n");
   EXPECT_EQ(format("{} {} {}", n + 1, std::vector<Dim>{n, 2}, DType::kF16), "n + 1 [n,2] f16");
 }
+
+// As std::format is, for a string, since GCC 13.
+TEST(format, is_not_that_of_the_namespace_of_an_argument) { EXPECT_EQ(format("{}", elsewhere::Thing()), "a thing"); }
 
 TEST(format, a_count_has_the_plural_of_its_noun) {
   EXPECT_EQ(plural(0, "input"), "0 inputs");

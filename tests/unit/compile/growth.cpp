@@ -290,7 +290,7 @@ TEST(growth, a_branch_costs_the_same_in_a_large_graph) {
       double few = seconds_of_branches(2000, by_size, rows), many = seconds_of_branches(20000, by_size, rows);
       std::printf("%s, %s: %.1f us each of 2,000, %.1f of 20,000\n", by_size ? "by a size" : "by data",
                   rows ? "other sizes" : "same sizes", few / 2000 * 1e6, many / 20000 * 1e6);
-      EXPECT_LT(many, 10 * 3 * few);
+      EXPECT_LT(many, 10 * 3 * few + 0.05);
     }
 }
 
@@ -379,7 +379,7 @@ static double seconds_to_find_sizes(int count) {
 TEST(growth, sizes_are_found_in_linear_time) {
   double few = seconds_to_find_sizes(400), many = seconds_to_find_sizes(8000);
   std::printf("a run: %.2f ms with 400 sizes to find, %.2f ms with 8,000\n", few * 1e3, many * 1e3);
-  EXPECT_LT(many, 20 * 5 * few + 0.01);
+  EXPECT_LT(many, 20 * 5 * few + 0.05);
 }
 
 // Rows of x that are not 0, as often as `count` says: as many sizes that the run finds, all of which must be equal.
@@ -487,7 +487,7 @@ TEST(growth, bodies_cost_the_same_whatever_symbols_they_declare) {
     seconds[i] = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   }
   std::printf("compiled: %.1f ms with 100 branches, %.1f ms with 800\n", seconds[0] * 1e3, seconds[1] * 1e3);
-  EXPECT_LT(seconds[1], 8 * 4 * seconds[0]);
+  EXPECT_LT(seconds[1], 8 * 4 * seconds[0] + 0.05);
 }
 
 // One after another: the size of each result is that of the operand of the next.
@@ -530,7 +530,7 @@ TEST(growth, branches_one_after_another_are_read_and_compiled_in_linear_time) {
   std::printf("chains: %.1f ms to read 100 branches, %.1f ms for 1,000; %.1f and %.1f ms to compile\n", read[0] * 1e3,
               read[1] * 1e3, compiled[0] * 1e3, compiled[1] * 1e3);
   EXPECT_LT(read[1], 10 * 3 * read[0] + 0.05);
-  EXPECT_LT(compiled[1], 10 * 3 * compiled[0]);
+  EXPECT_LT(compiled[1], 10 * 3 * compiled[0] + 0.05);
 }
 
 // A loop over values of which half move out: each leaves the body for an operand.

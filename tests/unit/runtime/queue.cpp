@@ -44,8 +44,10 @@ static bool limit_memory(size_t beyond) {
   size_t pages = 0;
   bool is_read = file && std::fscanf(file, "%zu", &pages) == 1;
   if (file) std::fclose(file);
-  rlimit limit{pages * static_cast<size_t>(getpagesize()) + beyond, RLIM_INFINITY};
-  return is_read && setrlimit(RLIMIT_AS, &limit) == 0;
+  rlimit limit;
+  if (!is_read || getrlimit(RLIMIT_AS, &limit) != 0) return false;
+  limit.rlim_cur = pages * static_cast<size_t>(getpagesize()) + beyond;
+  return setrlimit(RLIMIT_AS, &limit) == 0;  // the hard limit may be one that only root can raise
 }
 
 TEST(run_queue, whoever_waits_does_the_work_where_there_is_no_thread) {

@@ -149,9 +149,9 @@ TEST(reentry, a_device_that_could_not_be_caught_up_is_forgotten) {
 }
 
 TEST(reentry, bytes_that_are_replaced_go_back_without_a_lock) {
+  int done = 0;  // outlives the model, which gives back the last one
   auto env = env_with(1);
   auto model = *Model::create(env, scaled(), nullptr, {});
-  int done = 0;
   auto param = [&](float value) {
     auto* number = new float(value);
     std::shared_ptr<std::byte> data(reinterpret_cast<std::byte*>(number), [&, number](std::byte*) {
@@ -171,7 +171,6 @@ TEST(reentry, bytes_that_are_replaced_go_back_without_a_lock) {
   EXPECT_GE(done, 1);
 }
 
-// Many threads ask for plans, params and policies at once; every answer is that of some set of params.
 // A param that no program has yet.
 TEST(reentry, a_param_that_is_set_again_before_a_run_goes_back_without_a_lock) {
   struct Lent {
@@ -209,6 +208,7 @@ TEST(reentry, a_param_that_was_set_needs_no_weight) {
   }
 }
 
+// They run it, set its param and its policy, all at once.
 TEST(reentry, many_threads_share_a_model) {
   auto env = env_with(2);
   auto model = *Model::create(env, scaled(), nullptr, {});
