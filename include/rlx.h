@@ -686,7 +686,8 @@ RLX_API size_t rlx_compiled_shape(const rlx_compiled_t *compiled, int32_t kind, 
  * changes then. */
 RLX_MUST rlx_status_t *rlx_compiled_set_param(rlx_compiled_t *compiled, const char *name, rlx_tensor_t *tensor);
 
-/* Sets every param that the weights (retained) hold, all at once; otherwise as rlx_compiled_set_param. */
+/* Sets every param that the weights (retained) hold, all at once; otherwise as rlx_compiled_set_param. RLX_E_STATE if
+ * weights.drop has released the bytes of one, unless this program holds what it made of such bytes. */
 RLX_MUST rlx_status_t *rlx_compiled_set_params(rlx_compiled_t *compiled, rlx_weights_t *weights);
 
 /* Runs once. Any number of threads may call it at once. in: all inputs, under the names in_names, or in the order of

@@ -32,7 +32,7 @@ Result<NamedAttrs> values_of(const rlx_attrs_t* attrs, const rlx_env* env) {
   if (!attrs->failure.ok()) return attrs->failure;
   for (const auto& [key, owner] : attrs->owners)
     if (env) RLX_TRY(same_env(env, owner.get(), key.c_str()));
-  return attrs->values;
+  return NamedAttrs(attrs->values.begin(), attrs->values.end());
 }
 
 Result<NamedAttrs> values_of(const rlx_attrs_t* attrs, const rlx_env& env, const OpInfo& op) {
@@ -90,7 +90,8 @@ static rlx_status_t* get_list(const rlx_attrs_t* attrs, const char* key, AttrKin
 
 }  // namespace rlx::capi
 
-rlx_attrs::rlx_attrs(NamedAttrs given) : values(std::move(given)) {
+rlx_attrs::rlx_attrs(NamedAttrs given)
+    : values(std::make_move_iterator(given.begin()), std::make_move_iterator(given.end())) {
   note_places();
 }
 

@@ -3,6 +3,7 @@
 // (bind_attrs).
 #pragma once
 
+#include <deque>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,7 @@ struct rlx_attrs {
   // `owner`: the environment of a graph or a tensor. It is held, since an op of the host in the graph needs it.
   void set(const std::string& key, rlx::AttrValue value, rlx_env* owner);
 
-  rlx::NamedAttrs values;
+  std::deque<rlx::NamedAttrs::value_type> values;  // a deque: rlx_attrs_get_str gives out their characters
   rlx::ByName<rlx::capi::Ref<rlx_env>> owners;
   rlx::Status failure;  // the first failure of a setter; the call that uses the attrs returns it
 

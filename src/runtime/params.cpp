@@ -137,8 +137,14 @@ Status ParamStore::set(std::span<const std::pair<std::string_view, Tensor>> chan
 Status ParamStore::set_all(Weights& weights) {
   std::vector<std::pair<std::string_view, Tensor>> changes;
   const Graph& graph = source_->graph();
-  for (uint32_t node : graph.params())
-    if (Tensor tensor = weights.find(graph.leaf_name(node))) changes.emplace_back(graph.leaf_name(node), tensor);
+  std::shared_ptr<const ParamSet> now = current();
+  for (size_t i = 0; i < graph.params().size(); i++) {
+    const std::string& name = graph.leaf_name(graph.params()[i]);
+    Result<Tensor> held = weights.find_undropped(name);
+    if (!held.ok() && now->params[i].dropped) continue;  // what was made of its bytes is here
+    Tensor tensor = RLX_TRY(std::move(held));
+    if (tensor) changes.emplace_back(name, std::move(tensor));
+  }
   return set_from(changes, weights);
 }
 

@@ -443,7 +443,8 @@ std::shared_ptr<detail::WorkerGroup> ThreadPool::group() const {
 int ThreadPool::workers() const {
   if (has_teams()) return group()->size();
   uint32_t count = host_->services().thread_count(host_->services().user);
-  return static_cast<int>(std::clamp<uint32_t>(count, 1, detail::kMaxThreads));
+  uint32_t most = options_.threads == PoolOptions::kAllCores ? detail::kMaxThreads : std::max(options_.threads, 1);
+  return static_cast<int>(std::clamp<uint32_t>(count, 1, std::min<uint32_t>(most, detail::kMaxThreads)));
 }
 
 int ThreadPool::spin() const {
@@ -467,7 +468,8 @@ void ThreadPool::run_team(int most, FunctionRef<void(Team&)> job) {
 void ThreadPool::parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most) {
   int64_t count = chunk_count(n, grain);
   most = static_cast<int>(std::min<int64_t>(most, count));
-  if (most > 1 && !has_teams() && !is_on_host_thread()) return host_parallel_for(n, grain, fn, most);
+  bool asks_host = most > 1 && !has_teams() && !is_on_host_thread();
+  if (int calls = asks_host ? std::min(most, workers()) : 1; calls > 1) return host_parallel_for(n, grain, fn, calls);
   Team* own = detail::idle_team;
   if (own && has_teams() && own->group_ == group().get()) return own->chunks(n, grain, fn, most);
   run_team(most, [&](Team& team) { team.chunks(n, grain, fn); });
@@ -483,7 +485,7 @@ bool ThreadPool::is_on_host_thread() const {
 
 // The host may call `work` in any order and number; each call takes chunks until none is left, so no call waits for
 // another. Exceptions do not pass through the host's code.
-void ThreadPool::host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most) {
+void ThreadPool::host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int calls) {
   struct Work {
     int64_t n, grain;
     ChunkFn fn;
@@ -499,8 +501,8 @@ void ThreadPool::host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int mos
   } work{n, grain, fn};
   auto take = [](void* argument, size_t) { static_cast<Work*>(argument)->take(); };
   const HostServices& services = host_->services();
-  auto calls = static_cast<size_t>(std::min(most, workers()));
-  call_host("parallel_for", [&] { services.parallel_for(services.user, calls, take, &work); });
+  call_host("parallel_for",
+            [&] { services.parallel_for(services.user, static_cast<size_t>(calls), take, &work); });
   work.take();  // the rest, if the host left out calls
   work.exception.rethrow();
 }

@@ -79,7 +79,7 @@ class ThreadPool {
  private:
   std::shared_ptr<detail::WorkerGroup> group() const;
   bool is_on_host_thread() const;
-  void host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most);
+  void host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int calls);
 
   std::shared_ptr<Host> host_;
   PoolOptions options_;

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cfenv>
 #include <chrono>
 #include <cstdlib>
@@ -474,6 +475,23 @@ TEST(thread_pool, a_host_pool_may_run_calls_in_any_order) {
   EXPECT_EQ(touched, std::vector<int>(10, 1));
   pool.run_team(4, [](Team& team) { EXPECT_EQ(team.workers(), 1); });
   EXPECT_EQ(own_threads(), 0);
+}
+
+TEST(thread_pool, a_host_pool_has_no_more_workers_than_the_options_allow) {
+  HostServices services;
+  services.thread_count = [](void*) { return 4u; };
+  services.parallel_for = [](void*, size_t n, void (*fn)(void*, size_t), void* arg) {
+    EXPECT_EQ(n, 2u);
+    for (size_t i = 0; i < n; i++) fn(arg, i);
+  };
+  auto pool_of = [&](int threads) {
+    return std::make_unique<ThreadPool>(Host::make(services).value(), PoolOptions{threads});
+  };
+  for (int threads : {0, 1, 2, 4, 9}) EXPECT_EQ(pool_of(threads)->workers(), std::clamp(threads, 1, 4)) << threads;
+  int64_t done = 0;
+  pool_of(2)->parallel_for(100, 1, [&](int64_t begin, int64_t end) { done += end - begin; });
+  pool_of(0)->parallel_for(100, 1, [&](int64_t begin, int64_t end) { done += end - begin; });
+  EXPECT_EQ(done, 200);
 }
 
 // A host's pool that is called from its own work might wait for itself.

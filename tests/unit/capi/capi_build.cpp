@@ -204,6 +204,18 @@ TEST_F(Capi, attrs_convert_and_keep_their_first_failure) {
   rlx_attrs_release(attrs);
 }
 
+TEST_F(Capi, text_from_attrs_stays_while_other_keys_are_set) {
+  rlx_attrs_t* attrs = nullptr;
+  OK(rlx_attrs_create("short=yes", &attrs));
+  const char* text = nullptr;
+  OK(rlx_attrs_get_str(attrs, "short", &text));
+  for (int i = 0; i < 100; i++) {
+    rlx_attrs_set_i64(attrs, ("other" + std::to_string(i)).c_str(), i);
+    ASSERT_STREQ(text, "yes") << i;
+  }
+  rlx_attrs_release(attrs);
+}
+
 TEST_F(Capi, attrs_are_read_from_text) {
   rlx_attrs_t* attrs = reinterpret_cast<rlx_attrs_t*>(8);
   OK(rlx_attrs_create("axis=-1 eps=1e-5 perm=[0,2,1] act=gelu keep=true drop=false", &attrs));

@@ -168,6 +168,20 @@ TEST(param_threads, originals_that_forms_replace_can_be_dropped) {
   expect_near((*program->run({}, std::array{noise({2, 16})}, {}, 1))[0], want[0]);
 }
 
+TEST(param_threads, weights_that_were_dropped_cannot_be_set) {
+  Graph graph;
+  auto weights = std::make_shared<Weights>();
+  Builder b(graph);
+  output(b, "y", matmul(input(b, "x", {2, 16}), weight(b, *weights, "w", {16, 40})));
+  auto env = env_with(1);
+  auto unset = *Program::compile(env, graph, nullptr, nullptr, {});
+  auto program = *Program::compile(env, graph, weights, nullptr, {{"weights.drop", int64_t{1}}});
+  Status status = unset->set_params(weights);
+  EXPECT_EQ(status.code(), Code::kState);
+  EXPECT_EQ(status.message(), "the bytes of 'w' were released by weights.drop");
+  EXPECT_TRUE(program->set_params(weights).ok()) << "it holds what it made of them";
+}
+
 TEST(param_threads, forms_of_originals_that_were_dropped_are_not_kept) {
   Graph graph;
   auto weights = std::make_shared<Weights>();
