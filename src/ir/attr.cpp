@@ -87,6 +87,8 @@ bool equal(const AttrValue& a, const AttrValue& b) {
       a);
 }
 
+static size_t hash_of(const FreeAttrs& attrs);
+
 static size_t hash_of(const AttrValue& value) {
   return std::visit(
       []<class T>(const T& x) -> size_t {
@@ -97,9 +99,9 @@ static size_t hash_of(const AttrValue& value) {
         else if constexpr (std::is_same_v<T, DType>)
           return static_cast<size_t>(x);
         else if constexpr (std::is_same_v<T, std::shared_ptr<const Graph>>)
-          return x->nodes().size();
+          return structure_hash(*x);
         else if constexpr (std::is_same_v<T, std::shared_ptr<const FreeAttrs>>)
-          return hash_mix(x->values.size(), std::hash<const CustomOp*>()(x->op.get()));
+          return hash_of(*x);
         else if constexpr (std::is_same_v<T, TensorAttr>) {
           // All bytes: many constants may agree in all but a few of them, and == compares those of one hash one by one.
           const Tensor& tensor = *x;
@@ -113,6 +115,12 @@ static size_t hash_of(const AttrValue& value) {
         }
       },
       value);
+}
+
+static size_t hash_of(const FreeAttrs& attrs) {
+  size_t seed = std::hash<const CustomOp*>()(attrs.op.get());
+  for (const auto& [key, value] : attrs.values) seed = hash_mix(hash_mix(seed, hash64(key)), hash_of(value));
+  return seed;
 }
 
 size_t Attrs::hash() const {

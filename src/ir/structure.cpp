@@ -53,8 +53,11 @@ bool same_structure(const Graph& a, const Graph& b) {
 
 size_t structure_hash(const Graph& graph) {
   size_t seed = graph.nodes().size();
-  for (const Node& node : graph.nodes())
+  for (const Node& node : graph.nodes()) {
     seed = hash_mix(hash_mix(seed, static_cast<size_t>(node.op)), node.attrs.hash());
+    for (Value in : node.in) seed = hash_mix(seed, key_of(in));
+  }
+  for (const GraphOutput& output : graph.outputs()) seed = hash_mix(seed, key_of(output.value));
   return seed;
 }
 

@@ -7,14 +7,16 @@
 
 #include "base/check_size.h"
 #include "base/shortened.h"
+#include "ir/body.h"
 #include "plan/control.h"
 
 namespace rlx {
 
-using NodeBySymbol = std::unordered_map<std::string_view, uint32_t>;
+static constexpr int64_t kFar = int64_t{1} << 24;  // elements, along an axis or of a value
 
 // A size that the run finds must come from one node, and from no input: kernels read an input at its own size.
-static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& decided, NodeBySymbol& maker_of) {
+static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& decided,
+                            SizeTable::NodeBySymbol& maker_of) {
   auto refuse = [&](const std::string& symbol, const std::string& other) {
     return Status(Code::kShape, "the size '" + symbol + "', which " + graph.describe(maker_of.at(symbol)) +
                                     " finds in its data, is also that of " + other)
@@ -36,7 +38,7 @@ static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& 
 }
 
 // Every size that a node names must be known when the node runs: a symbol of the graph, which no later node decides.
-static Status check_order(const Graph& graph, const NodeBySymbol& maker_of) {
+static Status check_order(const Graph& graph, const SizeTable::NodeBySymbol& maker_of) {
   auto refuse = [&](const std::string& symbol, uint32_t node, const std::string& why) {
     return Status(Code::kShape, graph.describe(node) + " names the size '" + symbol + "', " + why)
         .with("value", symbol);
@@ -108,10 +110,26 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
   RLX_TRY(check_sources(graph, decided, maker_of));
   RLX_TRY(check_order(graph, maker_of));
   const Joins joins = find_joins(decided);
+  RLX_TRY(add_symbols(upper, maker_of, joins, {}));
+  Names found;  // by nodes, and not bounded by an option
+  for (const auto& [name, node] : maker_of) found.insert(name);
+  for (const auto& [name, size] : upper) found.erase(name);
+  Names far;
+  if (!found.empty()) note_far(graph, found, far);
+  if (!far.empty()) RLX_TRY(add_symbols(upper, maker_of, joins, far));
+  note_chosen(joins);
+  return {};
+}
+
+// `far`: these are open.
+Status SizeTable::add_symbols(const UpperSizes& upper, const NodeBySymbol& maker_of, const Joins& joins,
+                              const Names& far) {
+  plan_.symbols.clear();
+  plan_.symbol_ids.clear();
   std::unordered_map<std::string_view, int64_t> wanted;
   for (const auto& [name, size] : upper) wanted[name] = size;
   std::vector<std::string> missing;
-  for (const auto& [name, range] : graph.symbols()) {
+  for (const auto& [name, range] : plan_.graph().symbols()) {
     int64_t upper_size = range.hi;
     auto maker = maker_of.find(name);
     if (maker != maker_of.end()) upper_size = most_of(name, maker->second, joins, upper_size);
@@ -121,7 +139,7 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
     // size without a bound can be. No plan can reserve memory for it, so the size is open.
     int64_t largest = std::max(kLargestSymbol, range.lo);
     bool is_large = maker != maker_of.end() && upper_size >= largest;
-    bool is_open = is_large || (upper_size >= Interval::kUnbounded && plan_.is_body);
+    bool is_open = is_large || far.contains(name) || (upper_size >= Interval::kUnbounded && plan_.is_body);
     if (is_open) upper_size = std::min(largest, range.hi);
     if (given == wanted.end() && upper_size >= Interval::kUnbounded)
       missing.push_back(name);
@@ -130,9 +148,38 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
     plan_.symbol_ids.emplace(name, static_cast<uint32_t>(plan_.symbols.size()));
     plan_.symbols.push_back({name, range, upper_size, is_open});
   }
-  if (!missing.empty()) return no_upper_sizes(missing);
-  note_chosen(joins);
-  return {};
+  return missing.empty() ? Status() : no_upper_sizes(missing);
+}
+
+// The found sizes that would make a value too large to reserve memory for, in the graph or in a body. Several of them
+// multiply, or a chain of branches doubles one, where nearly every run finds little: such sizes are open as well.
+void SizeTable::note_far(const Graph& graph, const Names& found, Names& far) const {
+  auto range_of_symbol = [&](std::string_view name) -> Interval {
+    uint32_t symbol = found.contains(name) || &graph == &plan_.graph() ? plan_.symbol(name) : Plan::kNoSymbol;
+    if (symbol == Plan::kNoSymbol) return graph.symbol_range(name);
+    return {plan_.symbols[symbol].range.lo, plan_.symbols[symbol].upper};
+  };
+  auto is_far = [&](const ValueType& type) {
+    int64_t count = 1;
+    for (const Dim& dim : type.dims) {
+      int64_t most = std::clamp<int64_t>(range_of(dim, range_of_symbol).hi, 0, kFar + 1);
+      count = std::min(count * most, kFar + 1);
+    }
+    return count > kFar;
+  };
+  auto note = [&](const std::string& name) {
+    if (auto known = found.find(name); known != found.end()) far.insert(*known);
+  };
+  for (const Node& node : graph.nodes()) {
+    for (const ValueType& type : node.out)
+      if (is_far(type))
+        for (const Dim& dim : type.dims) visit_symbols(dim, note);
+    for (const Graph* body : bodies_of(node.attrs)) {
+      Names shared = found;
+      for (const std::string& own : own_symbols(node.attrs, *body)) shared.erase(own);
+      if (!shared.empty()) note_far(*body, shared, far);
+    }
+  }
 }
 
 // A size depends on those that earlier nodes choose, so the list is in the order of the nodes.
@@ -179,7 +226,6 @@ Interval SizeTable::open_range(const Dim& dim, const Branch* branch) const {
 // A bound far above all usual sizes counts as none, because no plan can reserve memory for it. Files write 2^31 - 1 for
 // the end of an axis, or half of it for steps of 2.
 bool SizeTable::is_open(std::span<const Dim> dims) const {
-  constexpr int64_t kFar = int64_t{1} << 24;
   auto far_range = [&, this](std::string_view name) -> Interval {
     uint32_t symbol = plan_.symbol(name);
     if (symbol == Plan::kNoSymbol) return {};

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "plan/plan.h"
 
@@ -17,6 +18,7 @@ class SizeTable {
   // Gives every symbol of the graph an upper size; RLX_E_SHAPE names all that have none. A symbol that the run finds
   // may stay open.
   Status set_symbols(const UpperSizes& upper);
+  using NodeBySymbol = std::unordered_map<std::string_view, uint32_t>;
 
   SizeId id(const Dim& dim);
   SizeIds ids(std::span<const Dim> dims);
@@ -33,7 +35,10 @@ class SizeTable {
   struct Branch;
   struct Join;                             // of the branches of an `if`: the sizes in which they differ
   using Joins = std::map<uint32_t, Join>;  // by node, in their order
+  using Names = std::unordered_set<std::string_view>;
   Joins find_joins(const std::vector<DecidedSize>& decided) const;
+  Status add_symbols(const UpperSizes& upper, const NodeBySymbol& maker_of, const Joins& joins, const Names& far);
+  void note_far(const Graph& graph, const Names& found, Names& far) const;
   void note_chosen(const Joins& joins);  // in the plan
   int64_t most_of(const std::string& symbol, uint32_t maker, const Joins& joins, int64_t declared) const;
   Interval open_range(const Dim& dim, const Branch* branch = nullptr) const;

@@ -161,8 +161,8 @@ bool Match::may_be_repeated(Expr x) const {
 std::vector<uint32_t> Match::users(Expr x, size_t most) const {
   return workspace_->users(x.value(), most);
 }
-uint32_t Match::uses(Value value) const {
-  return workspace_->uses(value);
+bool Match::is_used(Value value) const {
+  return workspace_->is_used(value);
 }
 bool Match::allows(Grade grade) const {
   return workspace_->allows(grade);

@@ -151,7 +151,7 @@ class Match {
   // match.
   bool take(Expr x) const;
   bool may_be_repeated(Expr x) const;  // cheap to compute once more
-  uint32_t uses(Value value) const;
+  bool is_used(Value value) const;
   // Nodes that read it, no more than `most`: a value may have many, and rules ask at each of them.
   std::vector<uint32_t> users(Expr x, size_t most = SIZE_MAX) const;
   // Takes so many readers from what all rules of a pass together may follow; false if they are used up.

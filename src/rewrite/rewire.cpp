@@ -41,7 +41,7 @@ Result<uint32_t> Workspace::add(const OpInfo& info, std::span<const Value> in, A
 void Workspace::add_state(uint32_t node, uint32_t position) {
   states_.push_back({.position = position});
   note_op(graph_.node(node).op);
-  uses_.add_node(node, graph_.node(node).in.size());
+  uses_.add_node(node, graph_.node(node).in.size(), graph_.node(node).out.size());
 }
 
 void Workspace::remember(uint32_t node) {
@@ -71,7 +71,7 @@ void Workspace::acquire(uint32_t node) {
     const auto& in = graph_.node(it).in;
     for (size_t i = 0; i < in.size(); i++) {
       if (!present(in[i])) continue;
-      uses_.link(it, i, in[i].node);
+      uses_.link(it, i, in[i]);
       lower_position(in[i].node, states_[it].position);
       make_live(in[i].node);
     }
@@ -91,7 +91,7 @@ void Workspace::release(uint32_t node) {
     for (size_t i = 0; i < in.size(); i++) {
       if (!present(in[i])) continue;
       uint32_t used = in[i].node;
-      uses_.unlink(it, i, used);
+      uses_.unlink(it, i, in[i]);
       if (uses_.count(used) == 0 && states_[used].pins == 0 && states_[used].live) {
         states_[used].live = false;
         dying.push_back(used);
@@ -121,16 +121,16 @@ void Workspace::lower_position(uint32_t node, uint32_t position) {
 void Workspace::replace(Value old, Value made) {
   if (old == made || !states_[old.node].live) return;
   std::vector<std::pair<uint32_t, uint32_t>> uses;
-  uses_.all_of(old.node, [&](uint32_t user, uint32_t input) {
-    if (graph_.node(user).in[input] == old && user != made.node && user < first_new_) uses.emplace_back(user, input);
+  uses_.all_of(old, [&](uint32_t user, uint32_t input) {
+    if (user != made.node && user < first_new_) uses.emplace_back(user, input);
     return true;
   });
   acquire(made.node);
   for (auto [user, input] : uses) {
     forget(user);
-    uses_.unlink(user, input, old.node);
+    uses_.unlink(user, input, old);
     graph_.set_input(user, input, made);
-    uses_.link(user, input, made.node);
+    uses_.link(user, input, made);
     to_merge_.push_back(user);
     rewired_.push_back(user);
   }
@@ -141,18 +141,12 @@ void Workspace::replace(Value old, Value made) {
 
 void Workspace::rewire_outputs(Value old, Value made) {
   std::vector<uint32_t> moved;
-  auto [first, last] = outputs_of_.equal_range(old.node);
-  for (auto at = first; at != last;) {
-    if (graph_.outputs()[at->second].value == old) {
-      moved.push_back(at->second);
-      at = outputs_of_.erase(at);
-    } else {
-      ++at;
-    }
-  }
+  auto [first, last] = outputs_of_.equal_range(key_of(old));
+  for (auto at = first; at != last; ++at) moved.push_back(at->second);
+  outputs_of_.erase(first, last);
   for (uint32_t output : moved) {
     graph_.set_output(output, made);
-    outputs_of_.emplace(made.node, output);
+    outputs_of_.emplace(key_of(made), output);
     states_[made.node].pins++;
     states_[old.node].pins--;
   }

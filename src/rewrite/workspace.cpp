@@ -68,7 +68,7 @@ void Workspace::load() {
   for (uint32_t i = 0; i < graph_.outputs().size(); i++) {
     Value value = graph_.outputs()[i].value;
     graph_.set_output(i, {same[value.node], value.output});
-    outputs_of_.emplace(same[value.node], i);
+    outputs_of_.emplace(key_of(graph_.outputs()[i].value), i);
     states_[same[value.node]].pins++;
   }
   // The readers of a node may all have merged into earlier ones.
@@ -96,7 +96,7 @@ uint32_t Workspace::load_node(uint32_t node, std::span<const uint32_t> same) {
   states_[node].live = true;
   states_[node].queued = !rules_.at(it.op).empty() || (options_.expands && !info.primitive());
   for (size_t i = 0; i < it.in.size(); i++)
-    if (present(it.in[i])) uses_.link(node, i, it.in[i].node);
+    if (present(it.in[i])) uses_.link(node, i, it.in[i]);
   return node;
 }
 
@@ -164,7 +164,7 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
   std::string why = !status.ok() ? std::string(status.message()) : match.reason();
   // A replacement that alone reads the value is there already: nothing would change.
   auto is_there = [&] {
-    auto replaces = [&](const Replacement& it) { return it.first.node == node && uses(it.first) > 0; };
+    auto replaces = [&](const Replacement& it) { return it.first.node == node && is_used(it.first); };
     return is_used_only_by(value, {{replacement.value().node}}) && std::ranges::none_of(match.offered(), replaces);
   };
   bool made = status.ok() && replacement && replacement.valid() && replacement.value() != value && !is_there();
@@ -309,29 +309,18 @@ bool Workspace::is_refused(Value value) const {
 }
 
 bool Workspace::is_used_only_by(Value value, std::span<const uint32_t> users) const {
-  auto [first, last] = outputs_of_.equal_range(value.node);
-  for (auto at = first; at != last; ++at)
-    if (graph_.outputs()[at->second].value == value) return false;
-  return uses_.all_of(value.node, [&](uint32_t user, uint32_t input) {
-    return !(graph_.node(user).in[input] == value) || contains(users, user);
-  });
+  return !outputs_of_.contains(key_of(value)) &&
+         uses_.all_of(value, [&](uint32_t user, uint32_t) { return contains(users, user); });
 }
 
-uint32_t Workspace::uses(Value value) const {
-  uint32_t count = 0;
-  auto [first, last] = outputs_of_.equal_range(value.node);
-  for (auto at = first; at != last; ++at) count += graph_.outputs()[at->second].value == value;
-  uses_.all_of(value.node, [&](uint32_t user, uint32_t input) {
-    count += graph_.node(user).in[input] == value;
-    return true;
-  });
-  return count;
+bool Workspace::is_used(Value value) const {
+  return uses_.any_of(value) || outputs_of_.contains(key_of(value));
 }
 
 std::vector<uint32_t> Workspace::users(Value value, size_t most) const {
   std::vector<uint32_t> users;
-  uses_.all_of(value.node, [&](uint32_t user, uint32_t input) {
-    if (graph_.node(user).in[input] == value && (users.empty() || users.back() != user)) users.push_back(user);
+  uses_.all_of(value, [&](uint32_t user, uint32_t) {
+    if (users.empty() || users.back() != user) users.push_back(user);
     return users.size() < most;
   });
   return users;

@@ -35,7 +35,7 @@ class Workspace {
   bool is_refused(Value value) const;  // whether it is a composite that a rule must not form
   bool is_used_only_by(Value value, std::span<const uint32_t> users) const;
   bool may_be_repeated(Value value) const;  // cheap or vanishing: constants, size-only values, views, casts
-  uint32_t uses(Value value) const;
+  bool is_used(Value value) const;          // read by a node, or an output of the graph
   std::vector<uint32_t> users(Value value, size_t most = SIZE_MAX) const;
   std::optional<double> found_in(Value constant, Look look);
   bool may_follow(size_t readers) { return (followed_ += readers) <= follow_budget_; }
@@ -109,7 +109,7 @@ class Workspace {
   KnownNodes known_;
   UseLists uses_;
   std::vector<State> states_;                               // by node
-  std::unordered_multimap<uint32_t, uint32_t> outputs_of_;  // node -> outputs of the graph
+  std::unordered_multimap<uint64_t, uint32_t> outputs_of_;  // key of a value -> outputs of the graph
   std::vector<bool> ops_seen_;                              // by op: whether there ever was a node of it
   std::vector<Choice> rules_for_;                           // by op
   std::vector<uint32_t> to_merge_;                          // nodes with changed inputs: each may equal another now

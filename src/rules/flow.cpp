@@ -68,7 +68,7 @@ ErrorEffect effect_at(const Match& m, uint32_t index, const std::vector<Value>& 
   if (info.is(kOfSizes) || info.tol == Tol::kQNT) return ErrorEffect::kDrowns;
   for (uint32_t i = 0; i < node.out.size(); i++) {
     DType dtype = node.out[i].dtype;
-    if ((is_integer(dtype) || dtype == DType::kBool) && m.uses({index, i})) return ErrorEffect::kJumps;
+    if ((is_integer(dtype) || dtype == DType::kBool) && m.is_used({index, i})) return ErrorEffect::kJumps;
   }
   if (meets_others(m, node, followed)) return ErrorEffect::kDrowns;
   return contains(kBesideFirst, node.op) ? ErrorEffect::kPassesOn : error_effect(info);

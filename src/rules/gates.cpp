@@ -15,7 +15,7 @@ static Expr residual_norm(const Match& m, Op fused) {
   int64_t axis = node.attrs.i64("axis"), rank = static_cast<int64_t>(total.rank());
   if (axis != rank - 1) return m.miss("the norm is not over the last axis alone");
   for (uint32_t i = 1; i < node.out.size(); i++)
-    if (m.uses({m.anchor().value().node, i})) return m.miss("a statistic is used");
+    if (m.is_used({m.anchor().value().node, i})) return m.miss("a statistic is used");
   Expr a = m.input(total, 0), b = m.input(total, 1);
   if (!(a.dims() == total.dims()) || !(b.dims() == total.dims())) return m.miss("one side of the sum is broadcast");
   Outputs outputs = m.builder().ops(fused, {a, b, Expr(), m.in(1), m.in(2)}, {{"eps", node.attrs.f64("eps")}});

@@ -2,6 +2,8 @@
 // Rotary embedding as exporters write it. Either x * C + rotate_half(x) * S, with tables that hold every angle twice;
 // or the two parts of x are rotated separately and joined. The parts are the two halves, or even and odd columns, of
 // all columns or of the first ones.
+#include <cstring>
+
 #include "rules/columns.h"
 #include "rules/rules.h"
 
@@ -19,15 +21,18 @@ bool is_last(Expr x, int64_t axis) {
 
 // ---- tables ----
 
-// The width of a table whose rows hold every number twice.
+// The width of a table whose rows hold every number twice, as the same bytes: ops above it tell 0 from -0, and two
+// large integers that are one number as f64.
 template <Style style>
 std::optional<double> width_of_twins(const Tensor& tensor) {
   int64_t width = tensor.rank() ? tensor.dims().back() : 1, half = width / 2;
   if (width % 2 || is_block(tensor.dtype()) || is_complex(tensor.dtype())) return std::nullopt;
   int64_t step = style == Style::kHalf ? half : 1;
+  auto bytes = static_cast<size_t>(element_bytes(tensor.dtype()));
+  auto at = [&](int64_t i) { return tensor.data() + static_cast<size_t>(i) * bytes; };
   for (int64_t i = 0; i < tensor.count(); i++) {
     bool first = style == Style::kHalf ? i % width < half : i % 2 == 0;
-    if (first && element_as_f64(tensor, i) != element_as_f64(tensor, i + step)) return std::nullopt;
+    if (first && std::memcmp(at(i), at(i + step), bytes) != 0) return std::nullopt;
   }
   return static_cast<double>(width);
 }

@@ -501,8 +501,7 @@ void ThreadPool::host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int cal
   } work{n, grain, fn};
   auto take = [](void* argument, size_t) { static_cast<Work*>(argument)->take(); };
   const HostServices& services = host_->services();
-  call_host("parallel_for",
-            [&] { services.parallel_for(services.user, static_cast<size_t>(calls), take, &work); });
+  call_host("parallel_for", [&] { services.parallel_for(services.user, static_cast<size_t>(calls), take, &work); });
   work.take();  // the rest, if the host left out calls
   work.exception.rethrow();
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
+#include "tests/support/host_ops.h"
 
 namespace rlx {
 
@@ -50,6 +51,44 @@ TEST(structure, of_bodies_is_part_of_their_nodes) {
   })");
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_FALSE(made->node(3).attrs == made->node(4).attrs);
+}
+
+// Tables find a graph, a node with a body and a call of the host's by these: those of one hash are compared in full.
+TEST(structure, hashes_tell_edges_and_outputs_apart) {
+  auto hash = [](const std::string& nodes) {
+    auto graph = parse("graph {\na = input f32[4]\nb = input f32[4]\n" + nodes + "}");
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    return structure_hash(*graph);
+  };
+  EXPECT_NE(hash("c = sub(a, b)\noutput c\n"), hash("c = sub(b, a)\noutput c\n"));
+  EXPECT_NE(hash("c = exp(a)\nd = exp(b)\noutput c\n"), hash("c = exp(a)\nd = exp(b)\noutput y = d\n"));
+}
+
+TEST(structure, attributes_hash_their_bodies) {
+  auto hash_of_loop = [](const char* number) {
+    auto graph = parse(
+        "graph {\nx = input f32[4]\ny = scan(x) n_carry=1 n_xs=0 length=3 body=graph {\n"
+        "c = input f32[4]\nk = constant f32[] {" +
+        std::string(number) +
+        "}\nd = mul(c, k)\noutput d\n}\n"
+        "output y\n}");
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    return graph->node(graph->outputs()[0].value).attrs.hash();
+  };
+  EXPECT_EQ(hash_of_loop("1"), hash_of_loop("1"));
+  EXPECT_NE(hash_of_loop("1"), hash_of_loop("2"));
+}
+
+TEST(structure, attributes_hash_what_a_call_of_the_host_is_given) {
+  auto hash_of_call = [](const char* by) {
+    auto graph =
+        parse("graph {\nx = input f32[4]\ny = custom(x) name=\"test.scale\" by=" + std::string(by) + "\noutput y\n}",
+              op_table(), test::host_ops());
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    return graph->node(graph->outputs()[0].value).attrs.hash();
+  };
+  EXPECT_EQ(hash_of_call("2.0"), hash_of_call("2.0"));
+  EXPECT_NE(hash_of_call("2.0"), hash_of_call("3.0"));
 }
 
 }  // namespace rlx

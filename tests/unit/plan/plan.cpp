@@ -166,6 +166,42 @@ TEST(plan, sizes_that_a_branch_counts_set_no_gigabytes_aside) {
   EXPECT_LT((*plan)->arena_bytes, 1 << 16);
 }
 
+// Two found sizes multiply, or branches double one again and again: at their upper sizes the values would fill the
+// memory of the machine, though a run may find little.
+TEST(plan, found_sizes_that_make_large_values_set_no_memory_aside) {
+  auto pairs = parse(R"(graph (k in [0, 100000]) {
+    x = input f32[100000]
+    count = input i64[]
+    p = dynamic_iota(count) symbol="k" max=100000
+    y = gather(x, p) axis=0
+    column = reshape(y) shape=[k,1]
+    table = sub(column, y)
+    z = reduce(table) fn=max axes=[0]
+    output z
+    output table
+  })");
+  ASSERT_TRUE(pairs.ok()) << pairs.status().message();
+  auto plan = planned(*pairs);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_LT((*plan)->arena_bytes, 1 << 20) << plan_text(**plan);
+  EXPECT_TRUE((*plan)->outputs[1].is_open) << plan_text(**plan);
+
+  constexpr int kBranches = 20;
+  std::string text = "graph {\nx0 = input f32[1000]\np = input bool[]\n", size = "1000";
+  for (int i = 1; i <= kBranches; i++) {
+    std::string body = format("graph {\na = input f32[{}]\n", size);
+    text += format("x{} = if(p, x{}) symbols=[\"s{}\"] then=", i, i - 1, i) + body +
+            "b = concat(a, a) axis=0\noutput b\n}" + " else=" + body + "b = sin(a)\noutput b\n}\n";
+    size = format("s{}", i);
+  }
+  auto chain = parse(text + format("output x{}\n", kBranches) + "}");
+  ASSERT_TRUE(chain.ok()) << chain.status().message();
+  plan = planned(*chain);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_LT((*plan)->arena_bytes, int64_t{1} << 29) << plan_text(**plan);
+  EXPECT_TRUE((*plan)->outputs[0].is_open) << plan_text(**plan);
+}
+
 // A guard on two sizes waits for the one that becomes known later, also where the other is known before the run.
 TEST(plan, a_guard_is_checked_once_its_sizes_are_known) {
   auto graph = parse(R"(graph "g" (n in [0, 100], m in [0, 100]) {
