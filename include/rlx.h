@@ -231,7 +231,8 @@ RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_bl
  *   user          the first argument of every function below. The library never looks at it
  *   log           category: "device" "compile" "kernel" "plan" "params"; message: one line
  *   alloc         returns size bytes, aligned to align (a power of two). If it returns NULL, the call of the library
- *                 returns RLX_E_NO_MEMORY. Set together with dealloc. Small objects use operator new.
+ *                 returns RLX_E_NO_MEMORY. Set together with dealloc. Small objects, constants of graphs and the
+ *                 working memory of ops without a kernel of their own use operator new
  *   dealloc       gives back what alloc gave, with the same size, align and kind
  *   thread_count  how many threads parallel_for may use. Set together with parallel_for; the library then makes no
  *                 threads.
@@ -711,7 +712,9 @@ RLX_MUST rlx_status_t *rlx_compiled_run(rlx_compiled_t *compiled, const char *co
 RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const char *what, rlx_blob_t **out);
 
 /* ---- execution contexts: bind once, run many times. rlx_exec_run allocates nothing if every slot has its memory and no
- * size has changed; rlx_exec_submit makes a fence and what waits for others. kind: RLX_INPUT or RLX_OUTPUT ---- */
+ * size has changed, but for custom ops and ops without a kernel of their own (sort along an inner axis, fft, linear
+ * algebra ...), which take working memory from operator new; rlx_exec_submit makes a fence and what waits for others.
+ * kind: RLX_INPUT or RLX_OUTPUT ---- */
 
 /* A new context with an arena. A slot without a binding gets memory of its own when it is first needed. Memory that
  * runs write (outputs, linked inputs) must not overlap other bound memory: binding it is RLX_E_INVALID_ARGUMENT then,

@@ -19,6 +19,7 @@ static Status import(rlx_env_t* env, const Source& source, const char* format, c
   chosen.with_graph = graph != nullptr;
   chosen.with_weights = weights != nullptr;
   chosen.host = env->env->host().get();
+  chosen.make = [env](DType dtype, std::span<const int64_t> dims) { return env->env->make_tensor(dtype, dims); };
   chosen.customs = env->customs;
   if (!graph && !weights) return Status(Code::kInvalidArgument, "neither a graph nor weights are asked for");
   auto read = RLX_TRY(import_source(source, format ? format : "", chosen));

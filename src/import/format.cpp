@@ -27,7 +27,7 @@ static Result<ImportedFile> read_safetensors_file(const Source& source, const Im
 }
 
 static Result<ImportedFile> read_gguf_file(const Source& source, const ImportOptions& options) {
-  Gguf file = RLX_TRY(read_gguf(source, options.decode));
+  Gguf file = RLX_TRY(read_gguf(source, options));
   return ImportedFile{Graph(), std::move(file.tensors), std::move(file.metadata)};
 }
 

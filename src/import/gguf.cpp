@@ -144,7 +144,8 @@ constexpr uint64_t kMaxKeys = 10'000;
 
 class Reader {
  public:
-  Reader(const Source& source, bool decodes) : source_(source), decodes_(decodes), in_(source.bytes) {}
+  Reader(const Source& source, const ImportOptions& options)
+      : source_(source), options_(options), in_(source.bytes) {}
 
   Result<Gguf> read() {
     RLX_TRY(read_counts());
@@ -284,7 +285,7 @@ class Reader {
     bool is_ours = type.dtype != DType::kNone;
     if (!is_ours && !type.decode)
       return of(entry, Code::kUnsupported, format("elements of the type {}, which cannot be decoded", type.name));
-    if (!is_ours && !decodes_)
+    if (!is_ours && !options_.decode)
       return of(entry, Code::kUnsupported,
                 format("elements of the type {}, which is not a dtype; with the import option decode=1 they become f32",
                        type.name))
@@ -329,9 +330,10 @@ class Reader {
   }
 
   // The result is at most some twenty times larger than its bytes in the file.
-  static Result<Tensor> decoded(const Entry& entry, std::span<const std::byte> bytes) {
+  Result<Tensor> decoded(const Entry& entry, std::span<const std::byte> bytes) const {
     const TensorType& type = *entry.type;
-    Tensor tensor = RLX_TRY(Tensor::create(DType::kF32, entry.dims));
+    Tensor tensor =
+        RLX_TRY(options_.make ? options_.make(DType::kF32, entry.dims) : Tensor::create(DType::kF32, entry.dims));
     for (size_t i = 0; i < bytes.size() / static_cast<size_t>(type.bytes); i++)
       type.decode(bytes.data() + i * static_cast<size_t>(type.bytes),
                   tensor.as<float>() + i * static_cast<size_t>(type.block));
@@ -339,7 +341,7 @@ class Reader {
   }
 
   const Source& source_;
-  bool decodes_;
+  const ImportOptions& options_;
   Cursor in_;
   Gguf out_;
   uint64_t tensors_ = 0, keys_ = 0;
@@ -354,8 +356,8 @@ bool is_gguf(std::span<const std::byte> bytes) {
   return bytes.size() >= 4 && std::memcmp(bytes.data(), "GGUF", 4) == 0;
 }
 
-Result<Gguf> read_gguf(const Source& source, bool decodes) {
-  return Reader(source, decodes).read();
+Result<Gguf> read_gguf(const Source& source, const ImportOptions& options) {
+  return Reader(source, options).read();
 }
 
 }  // namespace rlx

@@ -14,9 +14,8 @@ struct Gguf {
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
-// `decodes`: a tensor whose type is not a dtype is converted to f32, which takes memory; otherwise it is
-// RLX_E_UNSUPPORTED.
-Result<Gguf> read_gguf(const Source& source, bool decodes);
+// Of the options, `decode` and `make` count. Without `decode` a tensor whose type is not a dtype is RLX_E_UNSUPPORTED.
+Result<Gguf> read_gguf(const Source& source, const ImportOptions& options);
 
 // Whether the bytes look like such a file: for finding a format by the first bytes.
 bool is_gguf(std::span<const std::byte> bytes);

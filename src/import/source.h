@@ -16,6 +16,7 @@
 #include "base/size_failure.h"
 #include "base/status.h"
 #include "base/tensor.h"
+#include "ops/interpret.h"
 
 namespace rlx {
 
@@ -101,6 +102,7 @@ struct ImportOptions {
   int64_t params_min = 65;     // an initialiser with at least so many elements becomes a param
   bool decode = false;         // tensors whose type is not a dtype become f32; else they are refused
   const Host* host = nullptr;  // receives progress; may be null
+  MakeTensor make = {};        // memory for weights that are decoded; null: Tensor::create
   ImportChoices choices = {};
   std::string first_choice = {};                  // the option that made the first of them, "dims.n"
   std::shared_ptr<const CustomOps> customs = {};  // the ops of the host, for text; may be null

@@ -22,7 +22,7 @@ static std::string sound_file() {
 
 // Whether it was read; every byte of every tensor is touched.
 static bool read_copy(std::string_view bytes) {
-  auto file = read_gguf(copy_of(bytes), true);
+  auto file = read_gguf(copy_of(bytes), {.decode = true});
   EXPECT_TRUE(file.ok() || !file.status().message().empty());
   if (!file.ok()) return false;
   unsigned sum = 0;

@@ -48,9 +48,9 @@ static std::string file_of(const Parts& parts) {
   for (size_t i = 0; i < parts.data; i++) file += static_cast<char>(i);
   return file;
 }
-static Result<Gguf> read(const std::string& bytes, bool decodes = false) {
+static Result<Gguf> read(const std::string& bytes, const ImportOptions& options = {}) {
   auto owner = std::make_shared<const std::string>(bytes);
-  return read_gguf({std::as_bytes(std::span(*owner)), owner, {}}, decodes);
+  return read_gguf({std::as_bytes(std::span(*owner)), owner, {}}, options);
 }
 static std::string failure(const std::string& bytes) {
   auto file = read(bytes);
@@ -67,7 +67,7 @@ static std::string sample() {
 
 // Numbers that NumPy made of the blocks; where they are zero, the sign is not told.
 TEST(gguf, every_type_of_blocks_is_what_its_peer_decodes) {
-  auto file = read(sample(), true);
+  auto file = read(sample(), {.decode = true});
   ASSERT_TRUE(file.ok()) << file.status().message();
   std::map<std::string, Tensor> tensors(file->tensors.begin(), file->tensors.end());
   int blocks = 0;
@@ -94,7 +94,7 @@ TEST(gguf, every_type_of_blocks_is_what_its_peer_decodes) {
 }
 
 TEST(gguf, metadata_of_every_kind_are_texts) {
-  auto file = read(sample(), true);
+  auto file = read(sample(), {.decode = true});
   ASSERT_TRUE(file.ok()) << file.status().message();
   std::map<std::string, std::string> metadata(file->metadata.begin(), file->metadata.end());
   EXPECT_EQ(metadata["text"], "blocks");
@@ -125,6 +125,18 @@ TEST(gguf, a_type_that_is_no_dtype_is_decoded_if_that_is_asked_for) {
             "gguf: tensor 'w': elements of the type iq2_xxs, which cannot be decoded");
   EXPECT_EQ(failure(file_of({.tensors = {tensor("w", {256}, 77, 0)}, .data = 66})),
             "gguf: tensor 'w': elements of the type 77");
+}
+
+TEST(gguf, what_is_decoded_lies_in_memory_that_the_options_make) {
+  int64_t made = 0;
+  auto make = [&](DType dtype, std::span<const int64_t> dims) {
+    made++;
+    return Tensor::create(dtype, dims);
+  };
+  ASSERT_TRUE(read(sample(), {.decode = true, .make = make}).ok());
+  EXPECT_GT(made, 0);
+  auto refuse = [](DType, std::span<const int64_t>) -> Result<Tensor> { return Status::no_memory(); };
+  EXPECT_EQ(read(sample(), {.decode = true, .make = refuse}).status().code(), Code::kNoMemory);
 }
 
 // ---- layout ----

@@ -189,7 +189,7 @@ TEST(plan, found_sizes_that_make_large_values_set_no_memory_aside) {
   constexpr int kBranches = 20;
   std::string text = "graph {\nx0 = input f32[1000]\np = input bool[]\n", size = "1000";
   for (int i = 1; i <= kBranches; i++) {
-    std::string body = format("graph {\na = input f32[{}]\n", size);
+    std::string body = "graph {\na = input f32[" + size + "]\n";
     text += format("x{} = if(p, x{}) symbols=[\"s{}\"] then=", i, i - 1, i) + body +
             "b = concat(a, a) axis=0\noutput b\n}" + " else=" + body + "b = sin(a)\noutput b\n}\n";
     size = format("s{}", i);
