@@ -79,6 +79,8 @@ static Result<int> thread_count(const AttrValue& option, const Variables& variab
   if (error == std::errc() && end == text->data() + text->size() && count >= 0 && count <= kMaxThreads) return count;
   return Status(Code::kOption,
                 format("{}={}: must be a number from 0 to {}", variables.name("THREADS"), text->c_str(), kMaxThreads))
+      .with("value", variables.name("THREADS"))
+      .with("expected", format("0 to {}", kMaxThreads))
       .with("got", *text);
 }
 
