@@ -6,7 +6,8 @@
  *    (rlx_status_take reads and releases it). Its out parameters come last and are always written: NULL, 0 or "" on
  *    failure.
  *  - Strings are UTF-8 and NUL-terminated. Else a new name, an attribute or an option is RLX_E_INVALID_ARGUMENT, and a
- *    name to look up is that or not found. Paths of files may be any bytes; messages show bytes that are not UTF-8 by number.
+ *    name to look up is that or not found. Paths of files may be any bytes; messages show bytes that are not UTF-8 by
+ *    number.
  *  - A pointer argument is used before the call returns and never kept, unless its comment says "retained" (a reference
  *    is taken) or "borrowed" (must outlive the handle).
  *  - A required pointer that is NULL is RLX_E_INVALID_ARGUMENT; where no status is returned the result is NULL, 0 or
@@ -637,7 +638,8 @@ RLX_MUST rlx_status_t *rlx_weights_report(const rlx_weights_t *weights, const ch
  *   dims.<symbol>  the upper size of a symbol: required where the graph declares no maximum
  *   threads        the most threads of one run
  *   math           strict, close or fast: which rewrites are allowed
- *   io.convert     true converts inputs: f16 bf16 f32 f64 to each other, integers to wider ones that hold all their numbers
+ *   io.convert     true converts inputs: f16 bf16 f32 f64 to each other, integers to wider ones that hold all their
+ *                  numbers
  *   io.alias       a list of "output=input". The two slots share one memory: a run consumes the input and leaves the
  *                  output in its place, so a run writes only the rows that it appends to a cache, or the state that it
  *                  changes. Where the old value is still read after the new one is made, the plan copies; the report
