@@ -27,19 +27,6 @@ double steps_of_window(const Node& node, std::span<const Operand>) {
   return size;
 }
 
-static double sum_of_factors(int64_t n) {
-  double sum = 0;
-  for (int64_t p = 2; p * p <= n; p++)
-    for (; n % p == 0; n /= p) sum += static_cast<double>(p);
-  return sum + static_cast<double>(n);
-}
-
-double steps_of_fft(const Node& node, std::span<const Operand> in) {
-  double size = 0;
-  for (int64_t axis : node.attrs.i64s("axes")) size += sum_of_factors(in[0].dims[static_cast<size_t>(axis)]);
-  return size;
-}
-
 double steps_of_sort(const Node& node, std::span<const Operand> in) {
   return std::log2(1 + static_cast<double>(in[0].dims[static_cast<size_t>(node.attrs.i64("axis"))]));
 }

@@ -26,12 +26,12 @@ void Call::fail_of_sizes(std::string message) {
   fail(Status(Code::kUnsupported, std::move(message)).with(kDependsOnSizes, "1"));
 }
 
-void Call::fail_unless_known(size_t i, const Status& failure) {
-  auto names = importer_.static_inputs(*in_[i]);
-  if (!names) return fail(Status(failure).with(kUnrolledOnly, importer_.is_in_body() ? "1" : ""));
+Status Call::unknown(const OnnxValue& value, const Status& failure) const {
+  auto names = importer_.static_inputs(value);
+  if (!names) return Status(failure).with(kUnrolledOnly, importer_.is_in_body() ? "1" : "");
   Status status(failure.code(), std::string(failure.message()));
-  fail(names->empty() ? std::move(status).with(kDependsOnSizes, "1")
-                      : std::move(status).with(kStaticInputs, lines(*names)));
+  return names->empty() ? std::move(status).with(kDependsOnSizes, "1")
+                        : std::move(status).with(kStaticInputs, lines(*names));
 }
 
 Status Call::status() const {

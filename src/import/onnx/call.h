@@ -182,9 +182,10 @@ class Call {
   void fail(Code code, std::string message);  // keeps the first
   void fail(const Status& failure);
   void fail_of_sizes(std::string message);  // with known sizes it may succeed: a special model is tried
-  // Fails unless the elements of input i are known. If inputs of the model or sizes decide them, the status says so:
-  // then a special model can be made.
-  void fail_unless_known(size_t i, const Status& failure);
+  // The failure that the elements of a value are not known. If inputs of the model or sizes decide them, the status
+  // says so: then a special model can be made.
+  Status unknown(const OnnxValue& value, const Status& failure) const;
+  void fail_unless_known(size_t i, const Status& failure) { fail(unknown(*in_[i], failure)); }
   Status status() const;  // an error too if an attribute was not read
 
  private:

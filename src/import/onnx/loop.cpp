@@ -43,13 +43,13 @@ Result<std::shared_ptr<const Graph>> loop_condition(const BodyGraph& body, bool 
 
 constexpr std::string_view kOpenCondition = "condition";  // detail of a status
 
-Result<bool> known_condition(const OnnxValue& value) {
+Result<bool> known_condition(const Call& call, const OnnxValue& value) {
   if (value.tensor && value.tensor.dtype() == DType::kBool && value.tensor.count() == 1)
     return value.tensor.as<uint8_t>()[0] != 0;
   if (value.sizes && value.sizes->items.size() == 1 && value.sizes->items[0].is_literal())
     return !value.sizes->items[0].is(0);
-  return Status(Code::kUnsupported, "a condition that only a run knows, of trips with sequences or growing rows")
-      .with(kOpenCondition, "1");
+  Status failure(Code::kUnsupported, "a condition that only a run knows, of trips with sequences or growing rows");
+  return call.unknown(value, failure).with(kOpenCondition, "1");
 }
 
 // Unrolls a loop whose number of trips is known at import.
@@ -76,7 +76,7 @@ Status unroll(Call& call, const GraphProto& proto) {
     for (const OnnxValue& value : out)
       if (value.refused)
         return Status(Code::kUnsupported, "a node of its body cannot be imported").with(kFollowsRefused, "1");
-    condition[0] = RLX_TRY(known_condition(out[0]));
+    condition[0] = RLX_TRY(known_condition(call, out[0]));
     for (size_t i = 0; i < carries; i++) values[i] = std::move(out[1 + i]);
     for (size_t i = 0; i < rows.size(); i++)
       rows[i].push_back(unsqueeze(call.importer().expr(out[1 + carries + i], call.builder()), 0));

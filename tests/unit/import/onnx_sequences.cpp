@@ -380,6 +380,30 @@ TEST(onnx_sequences, inputs_that_decide_how_many_pieces_there_are_are_static) {
   }
 }
 
+// Each trip leaves out the first element, until few are left: more than 2, or more than `limit`.
+static Maker shrinking(int64_t trips, const char* least) {
+  Maker body, maker(17);
+  body.input("i", 7, {}).input("c", 9, {}).input("h", 1, {""}).sequence("s", 1).i64("two", {}, {2});
+  body.i64("one", {1}, {1}).i64("end", {1}, {INT64_MAX}).i64("axis", {1}, {0});
+  body.node("Slice", {"h", "one", "end", "axis"}, {"rest"}).node("SequenceInsert", {"s", "rest"}, {"longer"});
+  body.node("Size", {"rest"}, {"left"}).node("Greater", {"left", least}, {"more"});
+  body.output("more").output("rest").output("longer");
+  maker.input("x", 1, {"n"}).input("limit", 7, {}).i64("trips", {}, {trips}).node("SequenceEmpty", {}, {"none"});
+  maker.node("Loop", {"trips", "", "x", "none"}, {"last", "all"}, {Maker::attr("body", body)});
+  maker.node("ConcatFromSequence", {"all"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  return maker;
+}
+
+TEST(onnx_sequences, a_condition_of_sizes_or_static_inputs_ends_a_loop) {
+  for (int64_t trips : {3, 100}) {  // few of them are unrolled at once, many are stacked if possible
+    Opened by_size(shrinking(trips, "two")), by_limit(shrinking(trips, "limit"));
+    Tensor unread = *list({0}).reshaped({}), three = *list({3}).reshaped({});
+    EXPECT_EQ(by_size.run({counting({5}), unread}), "f32[9] 1 2 3 4 2 3 4 3 4");
+    EXPECT_EQ(by_size.run({counting({3}), unread}), "f32[2] 1 2");
+    EXPECT_EQ(by_limit.run({counting({5}), three}), "f32[7] 1 2 3 4 2 3 4");
+  }
+}
+
 static Maker appending(const char* op_type) {
   Maker body, maker(13);
   body.input("i", 7, {}).input("more", 9, {}).sequence("s", 1);

@@ -2,6 +2,7 @@
 // fft against golden values, the sum of its definition, and its inverse; rng_bits against published vectors.
 #include "op_test.h"
 
+#include <ctime>
 #include <numbers>
 
 namespace rlx::test {
@@ -10,6 +11,10 @@ static Tensor complexes(const Sizes& dims, const std::vector<c128>& numbers) {
   Tensor result = *Tensor::create(DType::kC128, dims);
   std::copy(numbers.begin(), numbers.end(), result.as<c128>());
   return result;
+}
+
+static std::span<const c128> elements(const Tensor& tensor) {
+  return {tensor.as<c128>(), static_cast<size_t>(tensor.count())};
 }
 
 static void expect_near(const Tensor& got, const std::vector<c128>& expected, double tolerance) {
@@ -56,6 +61,118 @@ TEST(fft, any_length_is_the_sum_of_its_definition) {
     auto back = run(Op::kFft, {(*y)[0]}, {{"inverse", int64_t{1}}});
     expect_near((*back)[0], x, 1e-13);
   }
+}
+
+// Numbers in [-1, 1] without a pattern, the same in every run.
+static Tensor complex_noise(DType dtype, int64_t n) {
+  Tensor result = *Tensor::create(dtype, std::array{n});
+  visit<dtypes::Z>(dtype, [&]<class T>() {
+    uint32_t seed = static_cast<uint32_t>(n);
+    auto next = [&] {
+      seed = seed * 1664525 + 1013904223;
+      return static_cast<typename T::value_type>(seed) / 2147483648 - 1;
+    };
+    for (int64_t i = 0; i < n; i++) {
+      auto real = next();
+      result.as<T>()[i] = {real, next()};
+    }
+  });
+  return result;
+}
+
+using Exact = std::complex<long double>;
+
+static Exact exact_sum(const std::vector<Exact>& x, const std::vector<Exact>& roots, int64_t k) {
+  Exact sum = 0;
+  for (size_t j = 0; j < x.size(); j++) sum += x[j] * roots[j * static_cast<size_t>(k) % x.size()];
+  return sum;
+}
+
+// To the tolerance of the op: 8 + 8 log2 n roundings of the norm of x.
+template <class T>
+static void expect_exact_sums(DType dtype, int64_t n, bool is_inverse) {
+  Tensor x = complex_noise(dtype, n);
+  Tensor y =
+      (*run(Op::kFft, {x}, {{"inverse", int64_t{is_inverse}}, {"norm", is_inverse ? "forward" : "backward"}}))[0];
+  std::vector<Exact> numbers, roots;
+  long double squares = 0;
+  for (int64_t j = 0; j < n; j++) {
+    numbers.emplace_back(x.as<T>()[j].real(), x.as<T>()[j].imag());
+    squares += std::norm(numbers.back());
+    long double angle = 2 * std::numbers::pi_v<long double> * static_cast<long double>(j) / static_cast<long double>(n);
+    roots.push_back(std::polar(1.0L, is_inverse ? angle : -angle));
+  }
+  auto bound = std::numeric_limits<typename T::value_type>::epsilon() * std::sqrt(squares) *
+               (8 + 8 * std::log2(static_cast<long double>(n)));
+  for (int64_t k = 0; k < n; k += 1 + n * n / 300000) {  // not all of many, because that takes long
+    Exact got(y.as<T>()[k].real(), y.as<T>()[k].imag()), expected = exact_sum(numbers, roots, k);
+    EXPECT_LE(std::abs(got - expected), bound) << n << ", element " << k << ": " << got << ", not " << expected;
+  }
+}
+
+TEST(fft, of_long_primes_is_the_exact_sum) {
+  for (int64_t n : {127, 131, 137, 251, 257, 2 * 131, 3 * 131, 9 * 257, 4099, 131 * 137, 137 * 137, 40009})
+    for (bool is_inverse : {false, true}) {
+      expect_exact_sums<c128>(DType::kC128, n, is_inverse);
+      expect_exact_sums<c64>(DType::kC64, n, is_inverse);
+    }
+}
+
+// 65,537 elements took 23 seconds.
+TEST(fft, of_a_long_prime_takes_the_time_of_other_lengths) {
+  auto seconds_for = [](int64_t n) {
+    Tensor x = complex_noise(DType::kC64, n);
+    std::clock_t begin = std::clock();
+    EXPECT_TRUE(run(Op::kFft, {x}).ok());
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  double few = seconds_for(2003), many = seconds_for(32003), twice = seconds_for(2 * 16001);
+  std::printf("fft: %.1f ms for 2,003 elements, %.1f ms for 32,003, %.1f ms for 2 * 16,001\n", few * 1e3, many * 1e3,
+              twice * 1e3);
+  EXPECT_LT(many, 16 * 3 * few + 0.05);
+  EXPECT_LT(twice, 16 * 3 * few + 0.05);
+  double square = seconds_for(521 * 521);
+  std::printf("fft: %.1f ms for 521 * 521\n", square * 1e3);
+  EXPECT_LT(square, 136 * 3 * few + 0.05);
+}
+
+// As in a sum of inf * cosine and inf * sine: no result is finite, and the signs are those of the cosine and sine.
+TEST(fft, of_a_long_prime_with_an_infinity_is_infinite_everywhere) {
+  constexpr int64_t kLength = 131, kAt = 7;
+  auto transformed = [](c128 special, int64_t length) {
+    Tensor x = complex_noise(DType::kC128, length);
+    x.as<c128>()[kAt] = special;
+    return (*run(Op::kFft, {x}))[0];
+  };
+  for (c128 special : {c128(kInf, 0), c128(0, -kInf), c128(kInf, kInf), c128(kNan, 1), c128(2, kNan)})
+    for (int64_t length : {kLength, 2 * kLength, kLength * 137})
+      for (Tensor y = transformed(special, length); c128 it : elements(y))
+        EXPECT_FALSE(std::isfinite(it.real()) || std::isfinite(it.imag())) << special << ", " << length << ": " << it;
+  Tensor y = transformed({kInf, 1}, kLength);
+  for (int64_t k = 1; k < kLength; k++) {
+    double angle = -2 * std::numbers::pi * static_cast<double>(k * kAt % kLength) / kLength;
+    EXPECT_EQ(y.as<c128>()[k], c128(std::copysign(kInf, std::cos(angle)), std::copysign(kInf, std::sin(angle)))) << k;
+  }
+  EXPECT_EQ(y.as<c128>()[0].real(), kInf);
+  EXPECT_TRUE(std::isnan(y.as<c128>()[0].imag()));
+}
+
+TEST(fft, of_a_long_prime_does_not_overflow_where_its_results_do_not) {
+  constexpr int64_t kLength = 131;
+  std::vector<c128> chirp;  // of which every result has the same size, while a convolution adds up all of it
+  for (int64_t j = 0; j < kLength; j++)
+    chirp.push_back(std::polar(1e307, 2 * std::numbers::pi * static_cast<double>(j * j * 66 % kLength) / kLength));
+  Tensor y = (*run(Op::kFft, {complexes({kLength}, chirp)}))[0];
+  for (int64_t k = 0; k < kLength; k++)
+    EXPECT_NEAR(std::abs(y.as<c128>()[k] * 1e-307), std::sqrt(double{kLength}), 1e-13);
+  for (double tiny : {5e-324, 1e-310}) {
+    Tensor small = *Tensor::create(DType::kC128, std::array{kLength});
+    small.as<c128>()[0] = tiny;
+    Tensor same = (*run(Op::kFft, {small}))[0];
+    for (c128 it : elements(same)) EXPECT_EQ(it, c128(tiny));
+  }
+  Tensor zeros = (*run(Op::kFft, {complexes({kLength}, std::vector<c128>(kLength, c128(-0.0, -0.0)))}))[0];
+  for (c128 it : elements(zeros)) EXPECT_FALSE(std::signbit(it.real()) || std::signbit(it.imag()));
 }
 
 TEST(fft, several_axes_are_one_after_another_and_c64_is_rounded_once) {
