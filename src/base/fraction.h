@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simple fraction that a floating-point number was rounded from, if there is one: 7/10 for 0.7f.
+// Floating-point numbers as fractions: the simple one that a number was rounded from, if there is one, 7/10 for 0.7f;
+// and the one that it is, 11744051/16777216.
 #pragma once
 
 #include <cmath>
@@ -10,6 +11,8 @@ namespace rlx {
 
 struct Fraction {
   int64_t numerator = 0, denominator = 1;
+
+  double value() const { return static_cast<double>(numerator) / static_cast<double>(denominator); }
 };
 
 // The fraction with the smallest denominator, at most 4096, that rounds to x.
@@ -24,6 +27,17 @@ std::optional<Fraction> fraction_of(Float x) {
       return Fraction{static_cast<int64_t>(numerator), denominator};
   }
   return std::nullopt;
+}
+
+// The fraction that x > 0 is, if its two parts are at most 2^32: a product with a size is then a number, too.
+inline std::optional<Fraction> exact_fraction_of(double x) {
+  static constexpr double kLargest = 0x1p32;
+  Fraction fraction;
+  for (; x != std::floor(x); x *= 2)  // exact
+    if ((fraction.denominator *= 2) > static_cast<int64_t>(kLargest)) return std::nullopt;
+  if (!(x <= kLargest)) return std::nullopt;
+  fraction.numerator = static_cast<int64_t>(x);
+  return fraction;
 }
 
 }  // namespace rlx

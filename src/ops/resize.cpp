@@ -14,7 +14,7 @@ struct Resampled {
   int64_t axis = 0;
   Dim in, out;
   Expr n, o, scale;
-  double factor = 0;          // the given scale; 0: none is given
+  double factor = 0;          // the given scale; 0: none is given, and the sizes tell it
   double start = 0, end = 1;  // of the region of interest
 
   bool keeps_size() const { return in == out && (factor == 0 || factor == 1); }
@@ -25,20 +25,21 @@ static std::nullopt_t no_axes(Expr x, Code code, std::string message) {
   return std::nullopt;
 }
 
-// floor(n * scale); for an open n only if the scale is a simple fraction.
+// floor(n * scale). A simple fraction stands for the scale that was rounded from it.
 static std::optional<Dim> scaled_size(Expr x, const Dim& n, double scale) {
-  if (!(scale > 0) || std::isinf(scale)) return no_axes(x, Code::kOption, "'scales' must be positive");
-  if (auto fraction = fraction_of(scale)) return floor_div(n * Dim(fraction->numerator), Dim(fraction->denominator));
+  auto fraction = fraction_of(scale);
+  if (!fraction) fraction = exact_fraction_of(scale);
+  if (fraction) return floor_div(n * Dim(fraction->numerator), Dim(fraction->denominator));
   if (!n.is_literal())
-    return no_axes(x, Code::kUnsupported, format("the scale {} of an open size is not a simple fraction", scale));
+    return no_axes(x, Code::kUnsupported, format("the scale {} of an open size is no fraction up to 2^32", scale));
   double size = std::floor(static_cast<double>(n.literal()) * scale);
   if (size > 0x1p40) return no_axes(x, Code::kRange, "a scale makes a size too large");
   return Dim(static_cast<int64_t>(size));
 }
 
-// Nothing can be sampled of an empty axis, so the result has to be empty, too. A scale sees to that.
+// Nothing can be sampled of an empty axis, so a result of given size has to be empty, too.
 static bool has_samples(Expr x, const Resampled& axis) {
-  if (axis.factor != 0 || axis.keeps_size()) return true;
+  if (axis.keeps_size()) return true;
   Dim at_nothing = substitute(axis.out, [&](std::string_view symbol) {
     return axis.in.symbol_name() && *axis.in.symbol_name() == symbol ? std::optional<Dim>(0) : std::nullopt;
   });
@@ -47,31 +48,42 @@ static bool has_samples(Expr x, const Resampled& axis) {
   return require(x, Guard::kLessEqual, is_filled ? Dim(1) : min(Dim(1), axis.out), axis.in);
 }
 
+// With sizes and scales, the sizes are those of the result, and the scales give the coordinates.
+static bool are_lists_of_axes(Expr x, const Attrs& attrs) {
+  size_t count = attrs.i64s("axes").size();
+  bool has_sizes = attrs.has("sizes"), has_scales = attrs.has("scales"), has_roi = attrs.has("roi");
+  auto refused = [&](std::string message) { return refuse(x, Code::kOption, std::move(message)), false; };
+  if (!has_sizes && !has_scales) return refused("'sizes' or 'scales' must be given");
+  if ((has_sizes && attrs.dims("sizes").size() != count) || (has_scales && attrs.f64s("scales").size() != count) ||
+      (has_roi && attrs.f64s("roi").size() != 2 * count))
+    return refused(format("'axes' names {}; 'sizes', 'scales', 'roi' do not suit", plural(count, "axis")));
+  if (!has_roi && attrs.is("coord", "tf_crop_and_resize")) return refused("'coord' tf_crop_and_resize needs 'roi'");
+  if (has_scales && !std::ranges::all_of(attrs.f64s("scales"), [](double s) { return s > 0 && !std::isinf(s); }))
+    return refused("'scales' must be positive");
+  return true;
+}
+
+// Antialiasing stretches the kernel by 1 / scale.
+static bool has_kernel(Expr x, const Resampled& axis, const Attrs& attrs) {
+  static constexpr double kSmallestScale = 0x1p-29;
+  if (axis.factor == 0 || axis.factor >= kSmallestScale || axis.out.is(0) || !attrs.flag("antialias")) return true;
+  return refuse(x, Code::kRange, format("a scale of {} is too small for 'antialias'", axis.factor)), false;
+}
+
 static std::optional<std::vector<Resampled>> resampled_axes(Expr x, const Attrs& attrs) {
+  if (!are_lists_of_axes(x, attrs)) return std::nullopt;
   const Axes& axes = attrs.i64s("axes");
+  bool has_sizes = attrs.has("sizes"), has_roi = attrs.has("roi");
   Builder& b = x.builder();
-  if (attrs.has("sizes") == attrs.has("scales"))
-    return no_axes(x, Code::kOption, "one of 'sizes' and 'scales' must be given");
-  size_t count = attrs.has("sizes") ? attrs.dims("sizes").size() : attrs.f64s("scales").size();
-  bool has_roi = attrs.has("roi");
-  if (count != axes.size() || (has_roi && attrs.f64s("roi").size() != 2 * count))
-    return no_axes(x, Code::kOption,
-                   format("'axes' names {}; 'sizes', 'scales', 'roi' do not suit", plural(axes.size(), "axis")));
-  if (!has_roi && attrs.is("coord", "tf_crop_and_resize"))
-    return no_axes(x, Code::kOption, "'coord' tf_crop_and_resize needs 'roi'");
   std::vector<Resampled> result;
-  for (size_t i = 0; i < count; i++) {
+  for (size_t i = 0; i < axes.size(); i++) {
     Resampled axis{.axis = axes[i], .in = x.dim(axes[i])};
-    if (attrs.has("scales")) {
-      axis.factor = attrs.f64s("scales")[i];
-      auto out = scaled_size(x, axis.in, axis.factor);
-      if (!out) return std::nullopt;
-      axis.out = *out;
-    } else {
-      axis.out = attrs.dims("sizes")[i];
-    }
-    if (!has_samples(x, axis)) return std::nullopt;
-    if (has_roi) axis.start = attrs.f64s("roi")[i], axis.end = attrs.f64s("roi")[i + count];
+    if (attrs.has("scales")) axis.factor = attrs.f64s("scales")[i];
+    auto out = has_sizes ? attrs.dims("sizes")[i] : scaled_size(x, axis.in, axis.factor);
+    if (!out) return std::nullopt;
+    axis.out = *out;
+    if ((has_sizes && !has_samples(x, axis)) || !has_kernel(x, axis, attrs)) return std::nullopt;
+    if (has_roi) axis.start = attrs.f64s("roi")[i], axis.end = attrs.f64s("roi")[i + axes.size()];
     axis.n = b.size(axis.in, DType::kF64), axis.o = b.size(axis.out, DType::kF64);
     axis.scale = axis.factor != 0 ? b.scalar(DType::kF64, axis.factor) : axis.o / axis.n;
     result.push_back(axis);

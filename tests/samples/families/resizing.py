@@ -105,6 +105,8 @@ def resizes(family):
             resize_case(family, x, [2, 3], sizes=[7, 3], coord=coord, mode=mode, **roi)
             resize_case(family, x, [3, -2], scales=[1.5, 0.5], coord=coord, mode=mode, **roi)
         resize_case(family, x, [2, 3], sizes=[1, 5], coord=coord, mode="linear", **roi)
+        resize_case(family, x, [2, 3], sizes=[6, 4], scales=[1.4, 0.7], coord=coord, mode="linear", **roi)
+        resize_case(family, x, [3, 2], sizes=[4, 6], scales=[0.7, 1.4], coord=coord, **roi)
     for rule in NEAREST:
         resize_case(family, x, [2, 3], sizes=[6, 4], nearest_mode=rule, coord="asymmetric")
         resize_case(family, x, [2, 3], sizes=[2, 10], nearest_mode=rule)
@@ -112,6 +114,7 @@ def resizes(family):
         flags = {"exclude_outside": exclude, "antialias": antialias}
         resize_case(family, x, [2, 3], sizes=[2, 9], mode=mode, **flags)
         resize_case(family, x, [2, 3], scales=[0.4, 0.6], mode=mode, cubic_a=-0.5, **flags)
+        resize_case(family, x, [2, 3], sizes=[2, 3], scales=[0.4, 0.55], mode=mode, **flags)
     for dtype in N:
         resize_case(family, numbers(dtype, (2, 3), 2), scales=[1.0, 2.0])
         resize_case(family, numbers(dtype, (2, 3), 3), [1], sizes=[5], mode="linear")
@@ -129,7 +132,7 @@ def resizes(family):
     assert y.tolist() == [1.75, 3.5, 7, -1]
     y = resize_case(family, tensor("f32", np.arange(1, 6)), [0], scales=[0.7], coord="half_pixel_symmetric", mode="linear")
     assert np.allclose(y, [1.57142857, 3, 4.42857143])
-    for bad in ({}, {"sizes": [2], "scales": [1.0]}, {"sizes": [2, 2]}, {"scales": [0.0]}):
+    for bad in ({}, {"sizes": [2], "scales": [1.0, 1.0]}, {"sizes": [2, 2]}, {"scales": [0.0]}):
         family.case("resize", [line], "RLX_E_OPTION", **bad)
 
 

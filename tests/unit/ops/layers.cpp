@@ -144,4 +144,37 @@ TEST(resize, a_tiny_scale_leaves_nothing) {
     }
 }
 
+TEST(resize, with_both_the_sizes_are_those_of_the_result_and_the_scales_give_the_coordinates) {
+  NamedAttrs both{{"sizes", std::vector<Dim>{3}}, {"scales", std::vector<double>{0.5}}, {"mode", "linear"}};
+  expect_op(Op::kResize, {f64s({4}, {1, 2, 4, 8})}, both, f64s({3}, {1.5, 6, 8}));
+  both[2].second = "nearest";
+  expect_op(Op::kResize, {f64s({4}, {1, 2, 4, 8})}, both, f64s({3}, {1, 4, 8}));
+}
+
+TEST(resize, refuses_what_gives_no_sizes) {
+  Tensor x = f32s({2}, {1, 2});
+  std::vector<double> two{2}, none{0};
+  std::vector<Dim> three{3};
+  expect_failure(Op::kResize, {x}, {}, Code::kOption, "'sizes' or 'scales' must be given");
+  expect_failure(Op::kResize, {x}, {{"sizes", three}, {"scales", none}}, Code::kOption, "must be positive");
+  expect_failure(Op::kResize, {x}, {{"sizes", three}, {"scales", std::vector<double>{2, 2}}}, Code::kOption,
+                 "do not suit");
+  expect_failure(Op::kResize, {x}, {{"sizes", std::vector<Dim>{3, 3}}, {"scales", two}}, Code::kOption, "do not suit");
+  NamedAttrs wide{
+      {"sizes", three}, {"scales", std::vector<double>{1e-17}}, {"mode", "linear"}, {"antialias", int64_t{1}}};
+  expect_failure(Op::kResize, {x}, wide, Code::kRange, "too small for 'antialias'");
+}
+
+// 0x1.6a09e8p-1 is no simple fraction, but it is one of 2^22.
+TEST(resize, the_size_by_a_scale_is_exact_for_an_open_size) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = b.wrap(*graph.add_input("x", DType::kF32, {Dim::symbol("n")}));
+  Expr y = b.op(Op::kResize, {x}, {{"scales", std::vector<double>{0x1.6a09e8p-1}}});
+  ASSERT_TRUE(y.valid()) << b.status().message();
+  EXPECT_EQ(y.dim(0).text(), "((2965821*n)/4194304)");
+  EXPECT_FALSE(b.op(Op::kResize, {x}, {{"scales", std::vector<double>{1e-17}}}).valid());
+  EXPECT_NE(b.status().message().find("is no fraction"), std::string::npos) << b.status().message();
+}
+
 }  // namespace rlx::test
