@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "base/fraction.h"
@@ -15,14 +16,91 @@ namespace {
 
 // ---- Resize ----
 
-// A scale in a file is an f32; we use the simple fraction from which it was rounded.
-std::vector<double> scales_of(Call& call, std::vector<double> scales) {
-  for (double& scale : scales) {
-    if (!(scale > 0) || !std::isfinite(scale)) call.fail(Code::kData, format("a scale of {}", scale));
-    if (auto fraction = fraction_of(static_cast<float>(scale)))
-      scale = static_cast<double>(fraction->numerator) / static_cast<double>(fraction->denominator);
+// What a node asks of some axes: sizes, scales or both. With both, the scales give the coordinates.
+struct Extent {
+  Axes axes;
+  std::optional<std::vector<Dim>> sizes;
+  std::optional<std::vector<double>> scales;
+
+  NamedAttrs attrs() const {
+    NamedAttrs result{{"axes", axes}};
+    if (sizes) result.emplace_back("sizes", *sizes);
+    if (scales) result.emplace_back("scales", *scales);
+    return result;
   }
-  return scales;
+};
+
+// That of the axes whose place `takes`.
+Extent part_of(const Extent& all, const std::function<bool(size_t)>& takes) {
+  Extent part;
+  if (all.sizes) part.sizes.emplace();
+  if (all.scales) part.scales.emplace();
+  for (size_t i = 0; i < all.axes.size(); i++) {
+    if (!takes(i)) continue;
+    part.axes.push_back(all.axes[i]);
+    if (all.sizes) part.sizes->push_back((*all.sizes)[i]);
+    if (all.scales) part.scales->push_back((*all.scales)[i]);
+  }
+  return part;
+}
+
+// ONNX Runtime multiplies a size and a scale in f32. 10 * 0.7f is 7 there, as the writer of 0.7 means it, though 0.7f
+// is less than 0.7; and 90 * 1.3f is less than 117.
+double size_in_f32(int64_t n, float scale) {
+  return std::floor(static_cast<double>(static_cast<float>(n) * scale));
+}
+
+// The largest n, up to kFar, so that floor(m * fraction) is the size in f32 for all m <= n.
+constexpr int64_t kFar = 1 << 18;
+int64_t agrees_up_to(const Fraction& fraction, float scale) {
+  if (fraction.denominator == 1) return kFar;
+  for (int64_t n = 1; n <= kFar; n++)
+    if (static_cast<double>(n * fraction.numerator / fraction.denominator) != size_in_f32(n, scale)) return n - 1;
+  return kFar;
+}
+
+// The size of an axis of n elements by a scale; nullopt if the op is to say why there is none. For an open n, it is n
+// times a fraction: of the one that the scale was rounded from and the one that it is, that which agrees with ONNX
+// Runtime for more n. A guard keeps other n out: for them there are special models.
+std::optional<Dim> size_by(Expr x, const Dim& n, float scale) {
+  static constexpr int64_t kExact = 1 << 24;  // the integers up to here are numbers of f32
+  static constexpr double kLargest = 0x1p40;
+  if (n.is_literal() && n.literal() <= kExact) {
+    double size = size_in_f32(n.literal(), scale);
+    return size <= kLargest ? std::optional<Dim>(static_cast<int64_t>(size)) : std::nullopt;
+  }
+  Fraction best;
+  int64_t reach = -1;
+  for (auto fraction : {fraction_of(scale), exact_fraction_of(scale)}) {
+    int64_t agrees = fraction ? agrees_up_to(*fraction, scale) : -1;
+    if (agrees > reach) best = *fraction, reach = agrees;
+  }
+  if (reach < 0) return std::nullopt;
+  if (reach < kFar && !n.is_literal() && !require(x, Guard::kLessEqual, n, reach)) return std::nullopt;
+  return floor_div(n * Dim(best.numerator), Dim(best.denominator));
+}
+
+// The scales of a file are f32s. Coordinates take the simple fractions that they were rounded from. Sizes are said only
+// where the op would take others. nullopt: it has failed.
+std::optional<Extent> extent_by_scales(Call& call, const Axes& axes, const std::vector<double>& scales) {
+  Expr x = call.in(0);
+  if (scales.size() != axes.size()) return call.fail(Code::kData, "'scales' does not suit the axes"), std::nullopt;
+  Extent extent{axes, std::nullopt, std::vector<double>()};
+  std::vector<Dim> sizes;
+  bool are_others = false;
+  for (size_t i = 0; i < axes.size(); i++) {
+    auto scale = static_cast<float>(scales[i]);
+    if (!(scale > 0) || std::isinf(scale))
+      return call.fail(Code::kData, format("a scale of {}", scales[i])), std::nullopt;
+    auto simple = fraction_of(scale), fraction = simple ? simple : exact_fraction_of(scale);
+    extent.scales->push_back(simple ? simple->value() : scale);
+    const Dim& n = x.dim(axes[i]);
+    auto size = size_by(x, n, scale);
+    if (size) sizes.push_back(*size);
+    are_others |= size && !(fraction && *size == floor_div(n * Dim(fraction->numerator), Dim(fraction->denominator)));
+  }
+  if (are_others && sizes.size() == axes.size()) extent.sizes = sizes;
+  return extent;
 }
 
 bool is_given(Call& call, size_t i) {
@@ -30,62 +108,38 @@ bool is_given(Call& call, size_t i) {
 }
 
 // One scale for all axes, the smallest or the largest of those that give the sizes, and the sizes that it gives.
-struct OneScale {
-  double scale = 0;
-  std::vector<Dim> sizes;
-};
-OneScale with_one_scale(Call& call, const std::vector<Dim>& sizes, const std::vector<int64_t>& axes, bool smallest) {
+std::optional<Extent> extent_by_one_scale(Call& call, const Axes& axes, const std::vector<Dim>& sizes, bool smallest) {
   const std::vector<Dim>& dims = call.type(0).dims;
-  double chosen = 0;
+  double from = 1, to = 0;  // the scale is to / from
   for (size_t i = 0; i < sizes.size(); i++) {
     const Dim& n = dims[static_cast<size_t>(axes[i])];
     if (!n.is_literal() || !sizes[i].is_literal() || n.is(0)) {
       call.fail_of_sizes("'keep_aspect_ratio_policy' of sizes that are not numbers");
-      return {0, sizes};
+      return std::nullopt;
     }
-    double scale = static_cast<double>(sizes[i].literal()) / static_cast<double>(n.literal());
-    chosen = i == 0 ? scale : smallest ? std::min(chosen, scale) : std::max(chosen, scale);
+    auto size = static_cast<double>(sizes[i].literal()), length = static_cast<double>(n.literal());
+    if (i == 0 || (smallest ? size / length < to / from : size / length > to / from)) from = length, to = size;
   }
-  OneScale result{chosen, {}};
+  Extent extent{axes, std::vector<Dim>(), std::nullopt};
   for (int64_t axis : axes) {
     auto n = static_cast<double>(dims[static_cast<size_t>(axis)].literal());
-    result.sizes.emplace_back(static_cast<int64_t>(std::floor(chosen * n + 0.5)));
+    extent.sizes->emplace_back(static_cast<int64_t>(std::clamp(std::floor(to * n / from + 0.5), -1.0, 0x1p62)));
   }
-  return result;
+  if (to > 0) extent.scales = std::vector<double>(axes.size(), to / from);  // else nothing is sampled
+  return extent;
 }
 
-// The result of these sizes at one scale. They may be larger than floor(size of x * scale), so x is padded at its end
-// with its last elements, and the longer result is cut to the sizes.
-Expr resized_by_one_scale(Call& call, Expr x, const std::vector<int64_t>& axes, const OneScale& one, NamedAttrs attrs) {
-  std::vector<Dim> lo(x.rank(), 0), hi = lo;
-  for (int64_t axis : axes) hi[static_cast<size_t>(axis)] = static_cast<int64_t>(std::ceil(1 / one.scale));
-  x = call.op("pad", {x, Expr(&call.builder(), kAbsent)}, {{"lo", lo}, {"hi", hi}, {"mode", "edge"}});
-  for (auto& [name, value] : attrs)
-    if (name == "sizes") name = "scales", value = std::vector<double>(axes.size(), one.scale);
-  Expr y = call.op("resize", {x}, std::move(attrs));
-  for (size_t i = 0; i < axes.size() && y.valid(); i++) y = slice(y, axes[i], 0, one.sizes[i]);
-  return y;
-}
-
-// The sizes or the scales, from the inputs of this opset. If one scale is asked for, it is returned, and the sizes that
-// it gives are added.
-std::optional<OneScale> add_extent(Call& call, const std::vector<int64_t>& axes, NamedAttrs& attrs) {
+// From the inputs of this opset; nullopt: it has failed.
+std::optional<Extent> extent_of(Call& call, const Axes& axes) {
   std::string_view policy = call.text("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
     call.fail(Code::kData, "'keep_aspect_ratio_policy' is " + std::string(policy));
-  size_t scales = call.opset() < 11 ? 1 : 2;
-  if (call.opset() >= 11 && is_given(call, 3)) {
-    std::vector<Dim> sizes = policy == "stretch" ? call.run_dims(3, "sizes") : call.dims(3, "sizes");
-    std::optional<OneScale> one;
-    if (sizes.size() != axes.size())
-      call.fail(Code::kData, "'sizes' does not suit the axes");
-    else if (policy != "stretch")
-      one = with_one_scale(call, sizes, axes, policy == "not_larger");
-    attrs.emplace_back("sizes", one ? one->sizes : sizes);
-    return one;
-  }
-  attrs.emplace_back("scales", scales_of(call, call.reals(scales, "scales")));
-  return std::nullopt;
+  if (call.opset() < 11 || !is_given(call, 3))
+    return extent_by_scales(call, axes, call.reals(call.opset() < 11 ? 1 : 2, "scales"));
+  std::vector<Dim> sizes = policy == "stretch" ? call.run_dims(3, "sizes") : call.dims(3, "sizes");
+  if (sizes.size() != axes.size()) return call.fail(Code::kData, "'sizes' does not suit the axes"), std::nullopt;
+  if (policy != "stretch") return extent_by_one_scale(call, axes, sizes, policy == "not_larger");
+  return Extent{axes, sizes, std::nullopt};
 }
 
 // Where the o elements of an axis of a crop lie in x, and which of them lie outside. They are spread evenly from
@@ -136,46 +190,39 @@ Expr crop_in_run(Call& call, Expr x, const Axes& axes, std::span<const Dim> size
 }
 
 // Before opset 11 the nearest element is the next one along an axis that shrinks, and the one before elsewhere.
-Expr nearest_of_old(Call& call, Expr x, const std::vector<int64_t>& axes, const std::vector<double>& scales) {
-  if (scales.size() != axes.size()) call.fail(Code::kData, "'scales' does not suit the axes");
+Expr nearest_of_old(Call& call, Expr x, const Extent& extent) {
   for (const char* nearest : {"ceil", "floor"}) {
-    std::vector<int64_t> of;
-    std::vector<double> by;
-    for (size_t i = 0; i < std::min(axes.size(), scales.size()); i++)
-      if ((scales[i] < 1) == (nearest[0] == 'c')) of.push_back(axes[i]), by.push_back(scales[i]);
-    if (!of.empty())
-      x = call.op("resize", {x}, {{"axes", of}, {"scales", by}, {"coord", "asymmetric"}, {"nearest_mode", nearest}});
+    Extent part = part_of(extent, [&](size_t i) { return ((*extent.scales)[i] < 1) == (nearest[0] == 'c'); });
+    if (part.axes.empty()) continue;
+    NamedAttrs attrs = part.attrs();
+    attrs.emplace_back("coord", "asymmetric");
+    attrs.emplace_back("nearest_mode", nearest);
+    x = call.op("resize", {x}, attrs);
   }
   return x;
 }
 
-// Drops the axes that keep their size from the axes and the extent. ONNX Runtime, which tf_half_pixel_for_nn is from,
-// leaves these as they are, though the formula would move their elements by a half.
-void drop_kept_axes(std::span<const Dim> dims, NamedAttrs& attrs) {
-  auto& axes = std::get<std::vector<int64_t>>(attrs[0].second);
-  auto* sizes = std::get_if<std::vector<Dim>>(&attrs[1].second);
-  auto* scales = std::get_if<std::vector<double>>(&attrs[1].second);
-  if ((sizes ? sizes->size() : scales->size()) != axes.size()) return;  // the op says so
-  for (size_t i = axes.size(); i-- > 0;) {
-    bool stays = sizes ? (*sizes)[i] == dims[static_cast<size_t>(axes[i])] : (*scales)[i] == 1;
-    if (!stays) continue;
-    auto at = static_cast<std::ptrdiff_t>(i);
-    axes.erase(axes.begin() + at);
-    sizes ? void(sizes->erase(sizes->begin() + at)) : void(scales->erase(scales->begin() + at));
-  }
+// Without the axes that keep their size. ONNX Runtime, which tf_half_pixel_for_nn is from, leaves these as they are,
+// though the formula would move their elements by a half.
+Extent without_kept_axes(std::span<const Dim> dims, const Extent& extent) {
+  return part_of(extent, [&](size_t i) {
+    bool stays =
+        extent.scales ? (*extent.scales)[i] == 1 : (*extent.sizes)[i] == dims[static_cast<size_t>(extent.axes[i])];
+    return !stays;
+  });
 }
 
 void build_resize(Call& call) {
   Expr x = call.in(0);
-  std::vector<int64_t> axes = call.axes(call.i64s("axes", trailing_axes(0, x.rank())), x.rank());
-  NamedAttrs attrs{{"axes", axes}};
-  auto one = add_extent(call, axes, attrs);
+  if (!x.valid()) return;
+  auto extent = extent_of(call, call.axes(call.i64s("axes", trailing_axes(0, x.rank())), x.rank()));
+  if (!extent) return;
   bool is_old = call.opset() < 11;
-  if (is_old && call.text("mode", "nearest") == "nearest" && x.valid())
-    return call.out(0, nearest_of_old(call, x, axes, std::get<std::vector<double>>(attrs[1].second)));
+  if (is_old && call.text("mode", "nearest") == "nearest") return call.out(0, nearest_of_old(call, x, *extent));
   std::string coord(is_old ? "asymmetric" : call.text("coordinate_transformation_mode", "half_pixel"));
   std::string nearest(is_old ? "floor" : call.text("nearest_mode", "round_prefer_floor"));
-  if (coord == "tf_half_pixel_for_nn" && x.valid()) drop_kept_axes(x.dims(), attrs);
+  if (coord == "tf_half_pixel_for_nn") extent = without_kept_axes(x.dims(), *extent);
+  NamedAttrs attrs = extent->attrs();
   attrs.emplace_back("coord", coord);
   attrs.emplace_back("mode", std::string(call.text("mode", "nearest")));
   attrs.emplace_back("nearest_mode", nearest);
@@ -186,22 +233,14 @@ void build_resize(Call& call) {
   bool is_crop = coord == "tf_crop_and_resize";
   if (is_crop && call.i64("antialias", 0) != 0) return call.fail(Code::kUnsupported, "'antialias' of a crop");
   bool is_open = is_crop && call.has(1) && !call.value(1)->tensor && !call.sizes(1);
-  if (is_open && call.text("mode", "nearest") == "linear" && is_given(call, 3)) {
-    std::vector<Dim> sizes = call.run_dims(3, "sizes");
-    if (sizes.size() != axes.size()) return;  // it has failed
-    return call.out(0, crop_in_run(call, x, axes, sizes));
-  }
+  if (is_open && call.text("mode", "nearest") == "linear" && extent->sizes)
+    return call.out(0, crop_in_run(call, x, extent->axes, *extent->sizes));
   if (is_crop) attrs.emplace_back("roi", call.reals(1, "roi"));
-  // Coordinates that do not depend on how long the axis is.
-  bool is_local = (coord == "half_pixel" || coord == "asymmetric") && call.i64("exclude_outside", 0) == 0 &&
-                  call.i64("antialias", 0) == 0;
-  if (one && one->scale > 0 && is_local) return call.out(0, resized_by_one_scale(call, x, axes, *one, attrs));
   call.out(0, call.op("resize", {x}, attrs));
 }
 
 // Scales were an attribute before opset 9, and two before opset 7.
 void build_upsample(Call& call) {
-  Expr x = call.in(0);
   std::string mode(call.text("mode", "nearest"));
   std::vector<double> scales;
   if (call.opset() < 7)
@@ -209,12 +248,15 @@ void build_upsample(Call& call) {
   else
     scales = call.opset() < 9 ? call.f64s("scales") : call.reals(1, "scales");
   if (mode == "bilinear") mode = "linear";
-  call.out(0, call.op("resize", {x},
-                      {{"axes", trailing_axes(0, x.rank())},
-                       {"scales", scales_of(call, scales)},
-                       {"coord", "asymmetric"},
-                       {"mode", mode},
-                       {"nearest_mode", "floor"}}));
+  Expr x = call.in(0);
+  if (!x.valid()) return;
+  auto extent = extent_by_scales(call, trailing_axes(0, x.rank()), scales);
+  if (!extent) return;
+  NamedAttrs attrs = extent->attrs();
+  attrs.emplace_back("coord", "asymmetric");
+  attrs.emplace_back("mode", mode);
+  attrs.emplace_back("nearest_mode", "floor");
+  call.out(0, call.op("resize", {x}, attrs));
 }
 
 // ---- grids ----

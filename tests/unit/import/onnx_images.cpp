@@ -96,6 +96,50 @@ TEST(onnx_images, a_scale_is_the_fraction_that_it_was_written_for) {
   }
 }
 
+// Of ONNX Runtime: the size times the scale in f32, rounded down. The scale 1.3f is less than 1.3, and 10 * 1.3f is 13;
+// 49 * (1 / 49) is 1. No simple fraction is near 0.7071068.
+TEST(onnx_images, a_size_by_a_scale_is_the_product_in_f32) {
+  struct Case {
+    float scale;
+    int64_t from, to;
+  };
+  const Case cases[] = {
+      {1.3f, 10, 13},      {1.3f, 80, 104},          {1.3f, 90, 116},          {1.3f, 100, 130},   {0.7f, 10, 7},
+      {0.7071068f, 10, 7}, {0.7071068f, 6148, 4347}, {0.7071068f, 6149, 4348}, {1 / 49.0f, 49, 1}, {0.709f, 1000, 709},
+  };
+  for (const Case& it : cases)
+    for (const std::string& size : {std::to_string(it.from), std::string("n")})
+      for (int64_t opset : {9, 10, 13}) {
+        bool is_old = opset == 9;
+        Maker maker(opset);
+        maker.input("x", 1, {size}).f32("scales", {1}, {it.scale});
+        maker.node(is_old ? "Upsample" : "Resize",
+                   opset < 11 ? std::vector<std::string>{"x", "scales"} : std::vector<std::string>{"x", "", "scales"},
+                   {"y"});
+        std::string y = Opened(maker.output("y")).run({counting({it.from})});
+        EXPECT_EQ(y.substr(0, y.find(' ')), format("f32[{}]", it.to)) << it.scale << ", " << size << ", " << opset;
+      }
+}
+
+TEST(onnx_images, an_open_size_by_a_scale_is_one_expression) {
+  Maker model(13);
+  model.input("x", 1, {"n"}).f32("scales", {1}, {0.7071068f}).node("Resize", {"x", "", "scales"}, {"y"}).output("y");
+  auto imported = model.import();
+  EXPECT_EQ(type_of(imported), "f32[((2965821*n)/4194304)]");
+  ASSERT_EQ(imported->graph.guards().size(), 1u);
+  EXPECT_EQ(imported->graph.guards()[0].b, Dim(6148)) << "6149 * 0.7071068f is 4348 in f32 and less than that";
+}
+
+// An image by another one of the size that the file means.
+TEST(onnx_images, a_size_by_a_scale_is_that_of_another_input) {
+  Maker maker(13);
+  maker.input("x", 1, {"n"}).input("z", 1, {"m"}).f32("scales", {1}, {1.3f});
+  maker.node("Resize", {"x", "", "scales"}, {"large"}).node("Add", {"large", "z"}, {"y"}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({90}), counting({116})}).substr(0, 8), "f32[116]");
+  EXPECT_EQ(opened.run({counting({10}), counting({13})}).substr(0, 7), "f32[13]");
+}
+
 TEST(onnx_images, scales_that_are_no_sizes_are_refused) {
   for (float scale : {0.0f, -1.0f}) {
     Maker model(13);
@@ -171,6 +215,56 @@ TEST(onnx_images, one_scale_for_sizes_that_are_not_known) {
   Opened opened(maker);
   EXPECT_EQ(opened.run({counting({1, 2})}), "f32[2,4] 0 0 1 1 0 0 1 1");
   EXPECT_EQ(opened.run({counting({2, 1})}), "f32[4,2] 0 0 0 0 1 1 1 1");
+}
+
+// Sizes follow from the scale, and are rounded; coordinates and kernels take the scale itself. Results are those of
+// ONNX Runtime and of the evaluator of onnx.
+TEST(onnx_images, one_scale_gives_coordinates_and_kernels) {
+  struct Case {
+    std::vector<int64_t> from, to;
+    const char* policy;
+    std::vector<Message> attributes;
+    const char* y;
+  };
+  auto coord = [](const char* name) { return Maker::attr("coordinate_transformation_mode", name); };
+  const Case cases[] = {
+      {{3, 2},
+       {4, 4},
+       "not_larger",
+       {Maker::attr("mode", "linear"), coord("pytorch_half_pixel")},
+       "f32[4,3] 0 625 1000 1250 1875 2250 2750 3375 3750 4000 4625 5000"},
+      {{3, 2},
+       {4, 4},
+       "not_larger",
+       {Maker::attr("mode", "linear"), coord("half_pixel")},
+       "f32[4,3] 0 625 1000 1250 1875 2250 2750 3375 3750 4000 4625 5000"},
+      {{3, 2},
+       {4, 4},
+       "not_larger",
+       {coord("half_pixel_symmetric")},
+       "f32[4,3] 0 0 1000 2000 2000 3000 2000 2000 3000 4000 4000 5000"},
+      {{4, 5},
+       {3, 3},
+       "not_larger",
+       {Maker::attr("mode", "linear"), Maker::attr("antialias", 1)},
+       "f32[2,3] 2250 3875 5500 10375 12000 13625"},
+      {{2, 3},
+       {3, 5},
+       "not_smaller",
+       {Maker::attr("mode", "cubic"), Maker::attr("exclude_outside", 1)},
+       "f32[3,5] -465 -63 650 1365 1767 1053 1455 2169 2884 3286 2883 3285 4000 4715 5117"},
+      {{2, 3}, {0, 3}, "not_larger", {}, "f32[0,0]"},
+  };
+  for (const Case& it : cases) {
+    Maker maker(19);
+    maker.input("x", 1, {std::to_string(it.from[0]), std::to_string(it.from[1])});
+    maker.f32("thousand", {}, {1000}).f32("half", {}, {0.5f}).i64("sizes", {2}, it.to);
+    maker.node("Mul", {"x", "thousand"}, {"large"}).node("Add", {"large", "half"}, {"image"});
+    std::vector<Message> attributes = it.attributes;
+    attributes.push_back(Maker::attr("keep_aspect_ratio_policy", it.policy));
+    maker.node("Resize", {"image", "", "", "sizes"}, {"y"}, attributes).output("y");
+    EXPECT_EQ(Opened(maker).run({counting({it.from[0], it.from[1]})}), it.y);
+  }
 }
 
 // As torch and ONNX Runtime have it. The evaluator of onnx divides by n * scale - 1, here 3.5.
