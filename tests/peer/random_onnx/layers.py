@@ -260,8 +260,8 @@ def resize(m):
         attrs["nearest_mode"] = m.one(["floor", "round_prefer_floor", "ceil"])
     none = m.const(np.zeros(0, np.float32)) if m.opset < 13 else None
     if m.chance(0.5):
-        factor = [m.one([1, 2, 2, 0.5]) for _ in x.dims[2:]]
-        spatial = [tuple(int(np.floor(size * f)) for size in dim) for dim, f in zip(x.dims[2:], factor)]
+        factor = [np.float32(m.one([1, 2, 2, 0.5, 0.7, 1.3, 0.7071068])) for _ in x.dims[2:]]
+        spatial = [tuple(int(np.float32(size) * f) for size in dim) for dim, f in zip(x.dims[2:], factor)]
         for dim in spatial:
             m.at_least(dim, 1)
         scales = m.const(np.array([1, 1] + factor, np.float32))
