@@ -55,16 +55,32 @@ constexpr int64_t kFar = 1 << 18;
 int64_t agrees_up_to(const Fraction& fraction, float scale) {
   if (fraction.denominator == 1) return kFar;
   for (int64_t n = 1; n <= kFar; n++)
-    if (static_cast<double>(n * fraction.numerator / fraction.denominator) != size_in_f32(n, scale)) return n - 1;
+    if (n * fraction.numerator / fraction.denominator != static_cast<int64_t>(size_in_f32(n, scale))) return n - 1;
   return kFar;
+}
+
+// The product in f32, rounded down, of any n up to kFar: half a unit in the last place of the product is added before
+// the quotient. It doubles from each power of 2 on.
+Dim size_in_f32(const Dim& n, Fraction scale) {
+  while (scale.denominator < (1 << 25)) scale.numerator *= 2, scale.denominator *= 2;
+  int64_t half_unit = scale.denominator >> 25;  // of a product below 1
+  Dim sum = n * Dim(scale.numerator) + Dim(half_unit);
+  for (int64_t power = 1;; power *= 2) {
+    int64_t first = (power * scale.denominator + scale.numerator - 1) / scale.numerator;
+    if (first > kFar) return floor_div(sum, Dim(scale.denominator));
+    sum += Dim(half_unit * power) * min(Dim(1), floor_div(n, Dim(first)));
+  }
 }
 
 // The size of an axis of n elements by a scale; nullopt if the op is to say why there is none. For an open n, it is n
 // times a fraction: of the one that the scale was rounded from and the one that it is, that which agrees with ONNX
-// Runtime for more n. A guard keeps other n out: for them there are special models.
+// Runtime for more n. A guard keeps other n out: for them there are special models. Where these n are few, as for 1.3f,
+// a long expression is better.
 std::optional<Dim> size_by(Expr x, const Dim& n, float scale) {
   static constexpr int64_t kExact = 1 << 24;  // the integers up to here are numbers of f32
   static constexpr double kLargest = 0x1p40;
+  static constexpr int64_t kFew = 4096;
+  static constexpr float kLargestScale = 64;  // kFar times it is exact in f32, too
   if (n.is_literal() && n.literal() <= kExact) {
     double size = size_in_f32(n.literal(), scale);
     return size <= kLargest ? std::optional<Dim>(static_cast<int64_t>(size)) : std::nullopt;
@@ -76,6 +92,8 @@ std::optional<Dim> size_by(Expr x, const Dim& n, float scale) {
     if (agrees > reach) best = *fraction, reach = agrees;
   }
   if (reach < 0) return std::nullopt;
+  auto exact = exact_fraction_of(scale);
+  if (exact && scale <= kLargestScale && reach < kFew && n.symbol_name()) return size_in_f32(n, *exact);
   if (reach < kFar && !n.is_literal() && !require(x, Guard::kLessEqual, n, reach)) return std::nullopt;
   return floor_div(n * Dim(best.numerator), Dim(best.denominator));
 }

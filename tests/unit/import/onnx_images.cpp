@@ -130,6 +130,33 @@ TEST(onnx_images, an_open_size_by_a_scale_is_one_expression) {
   EXPECT_EQ(imported->graph.guards()[0].b, Dim(6148)) << "6149 * 0.7071068f is 4348 in f32 and less than that";
 }
 
+TEST(onnx_images, an_open_size_by_a_scale_is_the_product_in_f32_for_every_size) {
+  for (float scale : {1.3f, 0.7f, 1 / 49.0f, 0.709f, 0.62402058f, 2.6f, 0x1.fffffep0f, 60.9f}) {
+    Maker model(13);
+    model.input("x", 1, {"n"}).f32("scales", {1}, {scale}).node("Resize", {"x", "", "scales"}, {"y"}).output("y");
+    auto imported = model.import();
+    ASSERT_TRUE(imported.ok()) << imported.status().message();
+    const Graph& graph = imported->graph;
+    const Dim& size = graph.type(graph.outputs()[0].value).dims[0];
+    int64_t last = graph.guards().empty() ? 10000 : graph.guards()[0].b.literal();
+    EXPECT_GE(last, 4096) << scale;
+    for (int64_t n = 0; n <= last; n++)
+      ASSERT_EQ(*evaluate(size, [&](std::string_view) { return n; }),
+                static_cast<int64_t>(static_cast<float>(n) * scale))
+          << n << " * " << scale;
+  }
+}
+
+// No special model is made within a body.
+TEST(onnx_images, an_image_that_grows_in_a_loop) {
+  Maker maker(13), body(13);
+  body.input("i", 7, {}).input("go", 9, {}).input("small", 1, {"k"}).f32("scales", {1}, {1.3f});
+  body.node("Resize", {"small", "", "scales"}, {"large"}).node("Identity", {"go"}, {"on"}).output("on").output("large");
+  maker.input("x", 1, {"n"}).i64("trips", {}, {2});
+  maker.node("Loop", {"trips", "", "x"}, {"y"}, {Maker::attr("body", body)}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({90})}).substr(0, 8), "f32[150]");
+}
+
 // An image by another one of the size that the file means.
 TEST(onnx_images, a_size_by_a_scale_is_that_of_another_input) {
   Maker maker(13);
