@@ -50,10 +50,10 @@ bool Dim::has_terms_of(const Dim& other) const {
   return terms_ == other.terms_ || (terms_->hash == other.terms_->hash && compare(*this, other) == 0);
 }
 
-static size_t hash_of(const std::vector<Term>& terms) {
+static size_t hash_of(const std::vector<Term>& terms, int64_t sign = 1) {
   size_t seed = 1;
   for (const Term& term : terms) {
-    seed = hash_mix(seed, std::hash<int64_t>()(term.coefficient));
+    seed = hash_mix(seed, std::hash<int64_t>()(sign * term.coefficient));
     for (const AtomPtr& atom : term.atoms) seed = hash_mix(seed, atom->hash);
   }
   return seed;
@@ -76,6 +76,11 @@ Status check_parts(std::span<const Dim> dims) {
       return Status(Code::kUnsupported, format("a size that is an expression of more than {} parts", Dim::kMaxParts))
           .with(kDependsOnSizes, "1");
   return {};
+}
+
+size_t hash_of_opposite(const Dim& dim) {
+  if (dim.is_literal()) return (Dim(-1) * dim).hash();
+  return hash_of(dim.polynomial()->terms, -1);  // the terms have the same order
 }
 
 size_t Dim::hash() const {
@@ -136,10 +141,27 @@ static void append_term(std::vector<Term>& terms, __int128 coefficient, std::vec
   if (coefficient != 0) terms.push_back({static_cast<int64_t>(coefficient), std::move(atoms)});
 }
 
+// Most sums come as few sorted runs, of which each is a sum itself: these are merged.
+static void sort(std::vector<Term>& terms) {
+  auto is_before = [](const Term& a, const Term& b) { return compare_atoms(a.atoms, b.atoms) < 0; };
+  std::vector<size_t> ends;
+  for (size_t i = 1; i <= terms.size(); i++)
+    if (i == terms.size() || is_before(terms[i], terms[i - 1])) ends.push_back(i);
+  auto at = [&](size_t index) { return terms.begin() + static_cast<ptrdiff_t>(index); };
+  while (ends.size() > 1) {
+    std::vector<size_t> longer;
+    for (size_t i = 0; i < ends.size(); i += 2) {
+      size_t begin = i ? ends[i - 1] : 0, end = ends[std::min(i + 1, ends.size() - 1)];
+      std::inplace_merge(at(begin), at(ends[i]), at(end), is_before);
+      longer.push_back(end);
+    }
+    ends = std::move(longer);
+  }
+}
+
 Dim Dim::from(Polynomial polynomial) {
   auto& terms = polynomial.terms;
-  std::sort(terms.begin(), terms.end(),
-            [](const Term& a, const Term& b) { return compare_atoms(a.atoms, b.atoms) < 0; });
+  sort(terms);
   std::vector<Term> merged;
   for (size_t first = 0, end = 0; first < terms.size(); first = end) {
     __int128 coefficient = 0;
@@ -195,10 +217,12 @@ Dim sum(std::span<const Dim> dims) {
 
 Dim operator+(const Dim& a, const Dim& b) {
   if (!a.terms_ && !b.terms_) return Dim(add(a.literal_, b.literal_));
+  if (a.is(0) || b.is(0)) return a.is(0) ? b : a;
   return sum(std::array{a, b});
 }
 
 Dim operator-(const Dim& a, const Dim& b) {
+  if (b.is(0) && a.terms_) return a;
   return a + Dim(-1) * b;
 }
 
@@ -361,35 +385,51 @@ static Dim combined(Atom::Kind kind, const Dim& a, const Dim& b) {
   }
 }
 
-// The dim with each atom replaced by `replacement(atom)`.
+// The dim with each atom replaced by `replacement(atom)`; nullopt keeps the atom. Terms without a replacement stay as
+// they are: of a long sum they are most.
 template <class Replacement>
 static Dim over_atoms(const Dim& dim, Replacement replacement) {
   if (dim.is_literal()) return dim;
+  Polynomial kept;
   std::vector<Dim> products;
   for (const Term& term : dim.polynomial()->terms) {
-    Dim product = term.coefficient;
-    for (const AtomPtr& atom : term.atoms) product *= replacement(atom);
+    Term same{term.coefficient, {}};
+    std::vector<Dim> replaced;
+    for (const AtomPtr& atom : term.atoms) {
+      if (auto made = replacement(*atom))
+        replaced.push_back(*std::move(made));
+      else
+        same.atoms.push_back(atom);
+    }
+    if (replaced.empty()) {
+      kept.terms.push_back(std::move(same));
+      continue;
+    }
+    Dim product = Dim::from({{std::move(same)}});
+    for (const Dim& factor : replaced) product *= factor;
     products.push_back(std::move(product));
   }
+  if (products.empty()) return dim;
+  products.push_back(Dim::from(std::move(kept)));
   return sum(products);
 }
 
-static Dim from_atom(const AtomPtr& atom) {
-  return Dim::from({{Term{1, {atom}}}});
-}
-
 Dim substitute(const Dim& dim, const std::function<std::optional<Dim>(std::string_view)>& replacement) {
-  return over_atoms(dim, [&](const AtomPtr& atom) {
-    if (atom->kind == Atom::kSymbol) return replacement(atom->name).value_or(from_atom(atom));
-    return combined(atom->kind, substitute(atom->a, replacement), substitute(atom->b, replacement));
+  return over_atoms(dim, [&](const Atom& atom) -> std::optional<Dim> {
+    if (atom.kind == Atom::kSymbol) return replacement(atom.name);
+    Dim a = substitute(atom.a, replacement), b = substitute(atom.b, replacement);
+    if (a == atom.a && b == atom.b) return std::nullopt;
+    return combined(atom.kind, a, b);
   });
 }
 
 Dim rewritten(const Dim& dim, const AtomRewrite& replacement) {
-  return over_atoms(dim, [&](const AtomPtr& atom) {
-    if (atom->kind == Atom::kSymbol) return from_atom(atom);
-    Dim a = rewritten(atom->a, replacement), b = rewritten(atom->b, replacement);
-    return replacement(atom->kind, a, b).value_or(combined(atom->kind, a, b));
+  return over_atoms(dim, [&](const Atom& atom) -> std::optional<Dim> {
+    if (atom.kind == Atom::kSymbol) return std::nullopt;
+    Dim a = rewritten(atom.a, replacement), b = rewritten(atom.b, replacement);
+    if (auto made = replacement(atom.kind, a, b)) return made;
+    if (a == atom.a && b == atom.b) return std::nullopt;
+    return combined(atom.kind, a, b);
   });
 }
 

@@ -11,6 +11,7 @@
 namespace rlx {
 
 int compare(const Atom& a, const Atom& b);  // a total order
+size_t hash_of_opposite(const Dim& dim);    // the hash of -dim
 
 namespace saturating {
 

@@ -67,13 +67,19 @@ namespace {
 
 struct Query {
   const RangeLookup& ranges;
-  // How many remainders may still be examined. Each one examines all others beside it, so without a budget the time
-  // would grow with the factorial of their number.
-  int budget = 32;
+  // How many terms may still be examined beside a remainder or an extreme. Each one examines all others beside it, so
+  // without a budget the time would grow with the factorial of their number.
+  int64_t budget = 512;
   std::unordered_map<AtomPtr, Interval> known = {};  // chains share what they nest
 };
 
 }  // namespace
+
+static bool spend(Query& query, const Dim& sum) {
+  constexpr int64_t kLeast = 16;  // so that short sums, too, are examined at most 32 times
+  query.budget -= std::max(kLeast, static_cast<int64_t>(sum.polynomial()->terms.size()));
+  return query.budget >= 0;
+}
 
 static Interval range_of(const Dim& dim, Query& query);
 
@@ -113,7 +119,7 @@ static Interval range_of(const AtomPtr& atom, Query& query) {
 
 // k a - k b floor(a/b) is k times a remainder, which is 0 to b - 1. Other terms may stand beside it.
 static std::optional<Interval> range_by_remainder(const Dim& dim, const AtomPtr& quotient, Query& query) {
-  if (query.budget-- <= 0) return std::nullopt;
+  if (!spend(query, dim)) return std::nullopt;
   Polynomial factor, other;  // the factor of the quotient; the terms that do not contain it
   for (Term term : dim.polynomial()->terms) {
     auto at =
@@ -137,7 +143,7 @@ static std::optional<Interval> range_by_remainder(const Dim& dim, const AtomPtr&
 // smaller. There a and b may cancel with the other terms.
 static std::optional<Interval> range_by_extreme(const Dim& dim, const Term& term, Query& query) {
   const Atom& extreme = *term.atoms[0];
-  if (term.atoms.size() > 1 || dim.polynomial()->terms.size() == 1 || query.budget-- <= 0) return std::nullopt;
+  if (!spend(query, dim)) return std::nullopt;
   Dim rest = dim - Dim::from({{term}});
   Interval a = range_of(rest + Dim(term.coefficient) * extreme.a, query);
   Interval b = range_of(rest + Dim(term.coefficient) * extreme.b, query);
@@ -146,16 +152,44 @@ static std::optional<Interval> range_by_extreme(const Dim& dim, const Term& term
                    : Interval{std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
 }
 
+static bool is_extreme(const Term& term) {
+  return term.atoms.size() == 1 && (term.atoms[0]->kind == Atom::kMax || term.atoms[0]->kind == Atom::kMin);
+}
+
+// For each term whether it names a symbol that another one names. Else its range beside the others is its range alone.
+static std::vector<bool> sharing_terms(const std::vector<Term>& terms) {
+  std::vector<bool> shares(terms.size());
+  std::unordered_map<std::string_view, size_t> named_by;
+  for (size_t i = 0; i < terms.size(); i++) {
+    auto note = [&](const std::string& name) {
+      size_t first = named_by.emplace(name, i).first->second;
+      if (first != i) shares[first] = shares[i] = true;
+    };
+    for (const AtomPtr& atom : terms[i].atoms) {
+      if (atom->kind == Atom::kSymbol) {
+        note(atom->name);
+        continue;
+      }
+      visit_symbols(atom->a, note);
+      visit_symbols(atom->b, note);
+    }
+  }
+  return shares;
+}
+
 static Interval range_of(const Dim& dim, Query& query) {
   if (dim.is_literal()) return {dim.literal(), dim.literal()};
+  const std::vector<Term>& terms = dim.polynomial()->terms;
+  bool may_share = terms.size() > 1 && query.budget > 0 && std::any_of(terms.begin(), terms.end(), is_extreme);
+  std::vector<bool> shares = may_share ? sharing_terms(terms) : std::vector<bool>(terms.size());
   Interval sum{0, 0}, known{-kLimit, kLimit};
-  for (const Term& term : dim.polynomial()->terms) {
-    Interval product{term.coefficient, term.coefficient};
-    for (const AtomPtr& atom : term.atoms) {
+  for (size_t i = 0; i < terms.size(); i++) {
+    Interval product{terms[i].coefficient, terms[i].coefficient};
+    for (const AtomPtr& atom : terms[i].atoms) {
       product = multiply(product, range_of(atom, query));
       std::optional<Interval> range;
       if (atom->kind == Atom::kFloorDiv) range = range_by_remainder(dim, atom, query);
-      if (atom->kind == Atom::kMax || atom->kind == Atom::kMin) range = range_by_extreme(dim, term, query);
+      if (shares[i] && is_extreme(terms[i])) range = range_by_extreme(dim, terms[i], query);
       if (range) known = {std::max(known.lo, range->lo), std::min(known.hi, range->hi)};
     }
     sum = add(sum, product);

@@ -4,12 +4,15 @@
 // 2. has_relation: the same dim, level 1, or the range of the difference, where guards may narrow that of a symbol.
 // 3. is_at_most: level 2, also with one operand in the place of a min or max.
 // 4. proves: level 3 for a <= b; for a = b level 2, also as a <= b and b <= a.
-// 5. implies: level 4 of the dims as given; then as `resolved` (min and max that are decided become one operand); then
-//    as `reduced` too (symbols in terms of others, as equations say).
+// 5. implies: not what fails at sizes that are allowed; else level 4 of the dims as given; then as `resolved` (min and
+//    max that are decided become one operand); then as `reduced` too (symbols in terms of others, as equations say).
 #include "ir/sizes.h"
 
 #include <algorithm>
 #include <array>
+
+#include "base/dim_gathered.h"
+#include "base/dim_parts.h"
 
 namespace rlx {
 
@@ -46,7 +49,8 @@ Interval SizeScope::range(const Dim& dim) const {
 }
 
 Dim SizeScope::not_negative(const Dim& dim) const {
-  return range(dim).lo >= 0 ? dim : max(Dim(0), dim);
+  Dim size = gathered(dim);
+  return range(size).lo >= 0 ? size : max(Dim(0), size);
 }
 
 Status SizeScope::declare_symbol(std::string_view name, Interval range) {
@@ -81,7 +85,7 @@ Status SizeScope::declare_symbol(std::string_view name, Interval range) {
 
 // The same for the opposite difference.
 static size_t hash_of_either_sign(const Dim& difference) {
-  return difference.hash() ^ (Dim(-1) * difference).hash();
+  return difference.hash() ^ hash_of_opposite(difference);
 }
 
 // Equal for a = b and b = a.
@@ -126,9 +130,15 @@ static const Term* extreme_in(const Dim& dim) {
   return found;
 }
 
+static size_t term_count(const Dim& dim) {
+  return dim.is_literal() ? size_t{!dim.is(0)} : dim.polynomial()->terms.size();
+}
+
+constexpr int kExtremes = 4;  // how many min and max, one in the other, a proof takes apart
+
 bool SizeScope::is_at_most(const Dim& a, const Dim& b, int depth) const {
-  if (has_relation(Guard::kLessEqual, a, b)) return true;
   Dim difference = b - a;
+  if (has_relation(Guard::kLessEqual, 0, difference)) return true;
   const Term* extreme = depth > 0 ? extreme_in(difference) : nullptr;
   if (!extreme) return false;
   const Atom& atom = *extreme->atoms[0];
@@ -185,33 +195,82 @@ static void visit_extremes(const Dim& dim, const std::function<void(const Dim& o
   });
 }
 
-constexpr int kExtremes = 4;  // how many min and max, one in the other, a proof takes apart
-
 bool SizeScope::proves(Guard::Relation relation, const Dim& a, const Dim& b) const {
-  if (has_relation(relation, a, b)) return true;
   if (relation == Guard::kLessEqual) return is_at_most(a, b, kExtremes);
-  return has_relation(Guard::kLessEqual, a, b) && has_relation(Guard::kLessEqual, b, a);
+  Dim difference = b - a;
+  if (has_relation(Guard::kEqual, 0, difference)) return true;
+  return has_relation(Guard::kLessEqual, 0, difference) && has_relation(Guard::kLessEqual, difference, 0);
 }
 
+namespace {
+
+// Two sets of sizes, those that ranges and guards allow: each symbol at its least, and each at its largest. What does
+// not hold at one of them has no proof. To see that costs far less than to look for one.
+class Corners {
+ public:
+  explicit Corners(const SizeScope& scope) : scope_(scope) {}
+
+  void keep_allowed_by(const std::vector<Guard>& guards) {
+    constexpr size_t kMost = 8;  // more of them hardly ever hold at a corner
+    for (bool& is_allowed : is_allowed_) is_allowed &= guards.size() <= kMost;
+    for (const Guard& guard : guards)
+      for (size_t i = 0; i < 2; i++)
+        is_allowed_[i] = is_allowed_[i] && holds_at(i, guard.relation, guard.a, guard.b) == true;
+  }
+  bool refute(Guard::Relation relation, const Dim& a, const Dim& b) const {
+    for (size_t i = 0; i < 2; i++)
+      if (is_allowed_[i] && holds_at(i, relation, a, b) == false) return true;
+    return false;
+  }
+
+ private:
+  // nullopt: sizes that are too large tell nothing.
+  std::optional<bool> holds_at(size_t corner, Guard::Relation relation, const Dim& a, const Dim& b) const {
+    auto x = value(a, corner), y = value(b, corner);
+    return x && y ? std::optional(holds(relation, *x, *y)) : std::nullopt;
+  }
+  std::optional<int64_t> value(const Dim& dim, size_t corner) const {
+    auto found = evaluate(dim, [&](std::string_view name) -> std::optional<int64_t> {
+      Interval range = bounded(scope_.symbol_range(name));
+      return corner == 0 ? range.lo : range.hi;
+    });
+    bool is_exact = found.ok() && std::abs(*found) < Interval::kUnbounded;
+    return is_exact ? std::optional(*found) : std::nullopt;
+  }
+
+  const SizeScope& scope_;
+  std::array<bool, 2> is_allowed_{true, true};
+};
+
+}  // namespace
+
 bool SizeScope::implies(Guard::Relation relation, const Dim& a, const Dim& b) const {
+  Corners corners(*this);
+  for (const SizeScope* scope = this; scope; scope = scope->around_) corners.keep_allowed_by(scope->guards_);
+  if (corners.refute(relation, a, b)) return false;
   if (proves(relation, a, b)) return true;
   // Either may have fewer terms. Dims as given count too, because guards are recorded about them.
-  if (Dim x = resolved(a), y = resolved(b); proves(relation, x, y)) return true;
-  Dim x = reduced(a), y = reduced(b);
+  Dim x = resolved(a), y = resolved(b);
+  if ((x != a || y != b) && proves(relation, x, y)) return true;
+  x = reduced(a), y = reduced(b);
   return (x != a || y != b) && proves(relation, resolved(x), resolved(y));
 }
 
 // Ranges decide before guards. So what ranges prove alone has the same form whatever guards there are.
 Dim SizeScope::resolved(const Dim& dim) const {
   if (dim.is_literal()) return dim;
-  return rewritten(dim, [this](Atom::Kind kind, const Dim& a, const Dim& b) -> std::optional<Dim> {
+  Corners corners(*this);
+  for (const SizeScope* scope = this; scope; scope = scope->around_) corners.keep_allowed_by(scope->guards_);
+  return rewritten(dim, [&](Atom::Kind kind, const Dim& a, const Dim& b) -> std::optional<Dim> {
     if (kind != Atom::kMax && kind != Atom::kMin) return std::nullopt;
     auto decided = [&](bool b_is_larger) { return b_is_larger == (kind == Atom::kMax) ? b : a; };
+    bool may_be_more = corners.refute(Guard::kLessEqual, a, b), may_be_less = corners.refute(Guard::kLessEqual, b, a);
+    if (may_be_more && may_be_less) return std::nullopt;
     Interval difference = range(b - a);
     if (difference.lo >= 0 || difference.hi <= 0) return decided(difference.lo >= 0);
     // The operands are resolved already: resolving them again at each level would take exponential time.
-    if (is_at_most(a, b, kExtremes)) return decided(true);
-    if (is_at_most(b, a, kExtremes)) return decided(false);
+    if (!may_be_more && is_at_most(a, b, kExtremes)) return decided(true);
+    if (!may_be_less && is_at_most(b, a, kExtremes)) return decided(false);
     return std::nullopt;
   });
 }
@@ -337,6 +396,8 @@ static Guard in_normal_form(Guard guard) {
     if (term.atoms.size() != 1 || (term.coefficient != 1 && term.coefficient != -1)) continue;
     const Atom& atom = *term.atoms[0];
     if (atom.kind != Atom::kMin && atom.kind != Atom::kMax) continue;
+    size_t others = term_count(difference) - 1;  // counted first: to subtract each of many min takes quadratic time
+    if (term_count(atom.a) != others && term_count(atom.b) != others) continue;
     Dim equal = Dim(-term.coefficient) * (difference - Dim::from({{term}}));
     if (!(equal == atom.a) && !(equal == atom.b)) continue;
     const Dim& other = equal == atom.a ? atom.b : atom.a;

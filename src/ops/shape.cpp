@@ -2,6 +2,7 @@
 // Data movement: elements change their place, never their value.
 #include <cstring>
 
+#include "base/dim_gathered.h"
 #include "base/shortened.h"
 #include "ops/eval.h"
 
@@ -144,7 +145,7 @@ static SliceRange<Dim> slice_range(const InferArgs& args, const Dim& n, Dim star
     bool to_front = end.is_literal() && end.literal() <= -kAboveEverySize;
     start = clamp(from_end(start), -1, n - 1), end = to_front ? Dim(-1) : clamp(from_end(end), -1, n - 1);
   }
-  Dim span = step > 0 ? end - start : start - end;
+  Dim span = gathered(step > 0 ? end - start : start - end);
   int64_t stride = step > 0 ? step : -step;
   return {start, args.not_negative(floor_div(span + Dim(stride - 1), stride))};
 }

@@ -231,6 +231,50 @@ TEST(dim, numbers_in_a_sum_are_ones_that_read_back) {
   EXPECT_TRUE(exact_div(n + INT64_MIN, -1).has_value());
 }
 
+static int lookups_for_range(const Dim& dim) {
+  int lookups = 0;
+  range_of(dim, [&](std::string_view) {
+    lookups++;
+    return Interval{0, 9};
+  });
+  return lookups;
+}
+
+// The sizes of slices that are joined. To look at each operand of a min beside all others is worth it only where
+// something may cancel, and then only for few of many.
+TEST(dim, ranges_of_long_sums_take_linear_time) {
+  constexpr int kTerms = 400;
+  Dim sum = Dim(0) - Dim::symbol("t"), of_one = sum;
+  for (int i = 0; i < kTerms; i++) {
+    Dim a = Dim::symbol("a" + std::to_string(i));
+    sum += min(a, Dim::symbol("b" + std::to_string(i)));
+    of_one += min(a, Dim::symbol("n"));
+  }
+  EXPECT_LE(lookups_for_range(sum), 2 * kTerms + 1);
+  EXPECT_LE(lookups_for_range(of_one), 20 * kTerms);
+  Interval range = range_of(sum, [](std::string_view) { return Interval{1, 9}; });
+  EXPECT_EQ(range, (Interval{kTerms - 9, 9 * kTerms - 1}));
+}
+
+TEST(dim, a_few_extremes_that_cancel_are_found_among_many_that_do_not) {
+  Dim n = Dim::symbol("n"), sum = min(n, Dim::symbol("m")) - n;
+  for (int i = 0; i < 30; i++) sum += min(Dim::symbol("a" + std::to_string(i)), Dim::symbol("b" + std::to_string(i)));
+  Interval range = range_of(sum, [](std::string_view name) {
+    return name == "n" || name == "m" ? Interval{0, 9} : Interval{2, 3};
+  });
+  EXPECT_EQ(range, (Interval{60 - 9, 90}));
+}
+
+TEST(dim, what_no_replacement_changes_is_not_built_again) {
+  Dim dim = *parse_dim("n*m + min(n,4) - max(k,(m/3))");
+  auto none = [](std::string_view) { return std::optional<Dim>(); };
+  EXPECT_EQ(substitute(dim, none).polynomial(), dim.polynomial());
+  auto keep = [](Atom::Kind, const Dim&, const Dim&) { return std::optional<Dim>(); };
+  EXPECT_EQ(rewritten(dim, keep).polynomial(), dim.polynomial());
+  auto k_is_5 = [](std::string_view name) { return name == "k" ? std::optional<Dim>(5) : std::nullopt; };
+  EXPECT_EQ(substitute(dim, k_is_5), *parse_dim("n*m + min(n,4) - max(5,(m/3))"));
+}
+
 // Each of a chain of slices ends where its own symbol says: what all of them nest is examined once.
 TEST(dim, ranges_of_nested_sizes_take_linear_time) {
   constexpr int kNested = 200;

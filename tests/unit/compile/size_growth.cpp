@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What graphs of long and nested sizes cost grows as the sizes do.
+#include <gtest/gtest.h>
+#include <ctime>
+
+#include "compile/compile.h"
+#include "ir/text.h"
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+// Slices of open sizes that are joined; what is added to them, and cut from the sum, asks how their sum compares.
+static double seconds_of_sums_of_extremes(int count) {
+  std::string text = "graph {\n", joined;
+  for (int i = 0; i < count; i++) {
+    text += format("x{} = input f32[a{}]\ny{} = slice(x{}) starts=[0] ends=[b{}] axes=[0]\n", i, i, i, i, i);
+    joined += format("{}y{}", i ? ", " : "", i);
+  }
+  text += "c = concat(" + joined + ") axis=0\n";
+  for (int i = 0; i < 12; i++)
+    text +=
+        format("z{} = input f32[t{}]\nd{} = add(c, z{})\ne{} = slice(d{}) starts=[1] ends=[t{}] axes=[0]\noutput e{}\n",
+               i, i, i, i, i, i, (i + 1) % 12, i);
+  auto env = env_with(1);
+  std::clock_t begin = std::clock();
+  auto graph = parse(text + "}");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  if (!graph.ok()) return 0;
+  EXPECT_TRUE(compile(*graph, **env->find_device("cpu"), {}).ok());
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+TEST(size_growth, sizes_that_are_sums_of_extremes_are_compared_in_linear_time) {
+  double few = seconds_of_sums_of_extremes(30), many = seconds_of_sums_of_extremes(300);
+  std::printf("sums of min: %.1f ms for 30 terms, %.1f ms for 300\n", few * 1e3, many * 1e3);
+  EXPECT_LT(many, 10 * 2.5 * few + 0.05);
+}
+
+// A memory of the last 16 rows, for each layer, to which the rows of this call are added.
+static Graph graph_of_memories(int layers) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {Dim::symbol("s"), 4}), memory = input(b, "m", {Dim::symbol("t"), 4});
+  for (int i = 0; i < layers; i++) {
+    memory = slice(concat(std::array{memory, x}, 0), 0, -16, INT64_MAX);
+    x = x + reduce(memory, "sum", {0}, KeepDims::kYes);
+  }
+  output(b, "y", x);
+  EXPECT_TRUE(b.status().ok()) << b.status().message();
+  return graph;
+}
+
+TEST(size_growth, a_slice_from_the_end_names_the_size_of_its_operand_once) {
+  Graph graph = graph_of_memories(40);
+  for (const Node& node : graph.nodes())
+    if (node.op == Op::kSlice) EXPECT_LE(node.out[0].dims[0].parts(), 3 * 40);
+}
+
+TEST(size_growth, slices_from_the_end_compile_in_polynomial_time) {
+  auto env = env_with(1);
+  double seconds[2];
+  for (int i = 0; i < 2; i++) {
+    std::clock_t begin = std::clock();
+    Graph graph = graph_of_memories(i == 0 ? 8 : 32);
+    auto compiled = compile(graph, **env->find_device("cpu"), {});
+    ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+    seconds[i] = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  }
+  std::printf("memories: %.1f ms for 8 layers, %.1f ms for 32\n", seconds[0] * 1e3, seconds[1] * 1e3);
+  EXPECT_LT(seconds[1], 4 * 4 * 2 * seconds[0] + 0.05);
+}
+
+}  // namespace rlx
