@@ -158,6 +158,7 @@ Expr softcapped(const Match& m) {
     if (!s) continue;
     if (s->softcap != 0) return m.miss("one softcap inside another");
     if (s->mask || s->bias) return m.miss("a mask inside the softcap");
+    if (!is_moderate(*cap)) return m.miss("a softcap whose product with the scale may be 0");
     s->scale *= *cap;  // the attribute means the scale before the division by cap
     if (!is_usable_scale(s->scale)) return m.miss("a scale that f32 may not hold");
     s->softcap = *cap;

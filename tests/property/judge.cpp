@@ -532,23 +532,6 @@ static RandomGraph graph_of(uint64_t number) {
   return number % 3 == 1 && made.ok() ? std::move(*made) : random_graph(seed, op_table());
 }
 
-// The last guard leaves no size for m, which shows only where the reader knows the ranges of the others before it.
-TEST(judge, lets_a_text_be_refused_whose_guards_contradict) {
-  auto graph = parse(R"(graph (m) {
-    x = input f64[m,2]
-    %1 = select_and_scatter(x, x) fn=max window=[2,1] dilation=[3,3]
-    %2 = stft(x) frame=m hop=2 onesided=false
-    output a = %1
-    output b = %2
-  })");
-  ASSERT_TRUE(graph.ok()) << graph.status().message();
-  EXPECT_FALSE(parse(print(*graph)).ok()) << "it shows nothing";
-  auto env = env_of_tests();
-  ASSERT_TRUE(env.ok()) << env.status().message();
-  Tally tally;
-  EXPECT_EQ(check_graph(with_contents(1, *graph), *env, tally), "");
-}
-
 // Each within these graphs, of which the first 2,000 take some 7 seconds.
 TEST(judge, finds_every_planted_fault) {
   static constexpr uint64_t kGraphs = 4000;

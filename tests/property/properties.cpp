@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "edit.h"
+#include "ir/body.h"
 #include "ir/probe.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -51,11 +52,20 @@ bool same_given_ranges(const Graph& graph, const Graph& other) {
   });
 }
 
+// Of the graph or of a body: the nodes of a body are read after its guards.
+bool has_contradiction(const Graph& graph) {
+  if (guards_contradict(graph)) return true;
+  for (const Node& node : graph.nodes())
+    for (const Graph* body : bodies_of(node.attrs))
+      if (has_contradiction(*body)) return true;
+  return false;
+}
+
 std::string check_text(const Graph& graph) {
   auto again = parse(print(graph), graph.table());
   // Guards that contradict each other imply any other guard and any size. In another order, the reader may refuse them.
   bool may_be_refused = again.status().code() == Code::kShape;
-  if ((again.ok() || may_be_refused) && guards_contradict(graph)) return "";
+  if ((again.ok() || may_be_refused) && has_contradiction(graph)) return "";
   if (!again.ok()) return failed("text: what is printed does not parse", again.status());
   std::string wrong = text_difference(graph, *again);
   if (wrong.empty()) return "";

@@ -282,6 +282,25 @@ TEST(rewrite_soundness, halves_added_to_scores_overflow_where_they_did) {
               {q, mask});
 }
 
+// The scale times the softcap would be 0, and 0 * inf NaN, where tanh gives 1.
+TEST(rewrite_soundness, a_tiny_softcap_keeps_infinite_scores) {
+  Tensor q = filled(DType::kF64, {1, 1, 2, 2}, 1), k = filled(DType::kF64, {1, 1, 2, 2}, INFINITY);
+  expect_same(R"(graph "g" {
+    q = input f64[1,1,2,2]
+    k = input f64[1,1,2,2]
+    s = matmul(q, k)
+    half = constant f64[] {0.5}
+    t = mul(s, half)
+    cap = constant f64[] {5e-324}
+    a = tanh(t)
+    l = mul(a, cap)
+    p = softmax(l)
+    y = matmul(p, q)
+    output y
+  })",
+              {q, k});
+}
+
 // The factor moves to the queries, of which another rounding would show in every score.
 TEST(rewrite_soundness, a_factor_of_a_head_does_not_round_queries_of_halves) {
   for (std::string half : {"f16", "bf16"}) {
