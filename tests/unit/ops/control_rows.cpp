@@ -70,6 +70,32 @@ TEST(control, a_while_keeps_the_sizes_of_its_rows_too) {
   }
 }
 
+TEST(control, a_while_stacks_no_more_rows_than_it_may_make_trips) {
+  for (int64_t most : {0, 3, -1}) {
+    auto graph = parse(R"(graph {
+      x = input f32[]
+      y, z = while(x) cond=graph {
+        a = input f32[]
+        nine = constant f32[] {9}
+        more = lt(a, nine)
+        output more
+      } body=graph {
+        a = input f32[]
+        one = constant f32[] {1}
+        next = add(a, one)
+        output next
+        output a
+      } n_carry=1 max_trips=)" +
+                       std::to_string(most) + "\n output z\n}");
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    Interval rows = graph->range(graph->type(graph->outputs()[0].value).dims[0]);
+    if (most < 0)
+      EXPECT_GE(rows.hi, kLargestSymbol);
+    else
+      EXPECT_EQ(rows.hi, most);
+  }
+}
+
 TEST(control, wrong_sizes_of_rows_are_refused) {
   auto message = [](const std::string& rows) { return std::string(parse(with_rows(rows)).status().message()); };
   EXPECT_NE(message(" rows=[n,n]").find("'rows' lists 2 sizes, but the rows that the body stacks have 1"),

@@ -128,7 +128,7 @@ TEST(scatter, an_update_outside_follows_the_option) {
 TEST(scatter, refuses_shapes_and_reductions_that_do_not_fit) {
   Tensor idx = i64s({1}, {0});
   expect_failure(Op::kScatter, {kX, idx, f32s({1, 3}, {1, 2, 3})}, {}, Code::kShape, "axis 1 of u");
-  expect_failure(Op::kScatter, {kX, idx, f32s({2}, {1, 2})}, {}, Code::kShape, "u has rank 1");
+  expect_failure(Op::kScatter, {kX, idx, f32s({2}, {1, 2})}, {}, Code::kShape, "u has rank 1, the indices pick 2 axes");
   expect_failure(Op::kScatter, {bools({1}, {0}), idx, bools({1}, {1})}, {{"reduction", "add"}}, Code::kDtype, "bool");
 }
 
