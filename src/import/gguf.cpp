@@ -144,8 +144,7 @@ constexpr uint64_t kMaxKeys = 10'000;
 
 class Reader {
  public:
-  Reader(const Source& source, const ImportOptions& options)
-      : source_(source), options_(options), in_(source.bytes) {}
+  Reader(const Source& source, const ImportOptions& options) : source_(source), options_(options), in_(source.bytes) {}
 
   Result<Gguf> read() {
     RLX_TRY(read_counts());

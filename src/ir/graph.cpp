@@ -262,8 +262,8 @@ std::vector<DecidedSize> decided_sizes(const Graph& graph) {
 
 // ---- sizes ----
 
-bool Graph::is_fresh(std::string_view name) const {
-  return fresh_.contains(name) || (around_ && around_->is_fresh(name));
+bool Graph::is_fresh(std::string_view symbol) const {
+  return fresh_.contains(symbol) || (around_ && around_->is_fresh(symbol));
 }
 
 bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {

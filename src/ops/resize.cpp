@@ -189,7 +189,7 @@ Outputs decompose_gather_plane(const Inputs& in, const Attrs& attrs) {
   for (Expr index : {rows, columns})
     if (index.rank() != 1) return {x.builder().fail(wrong_rank("index", "1", index.rank()))};
   if (axis + 1 >= static_cast<int64_t>(x.rank())) return {x.builder().fail(wrong_rank("x", "more", x.rank()))};
-  const Dim &from = x.dim(static_cast<size_t>(axis)), &to = rows.dim(0);
+  const Dim &from = x.dim(axis), &to = rows.dim(0);
   bool shrinks = from.is_literal() && to.is_literal() && to.literal() < from.literal();
   return {shrinks ? gather(gather(x, rows, axis), columns, axis + 1)
                   : gather(gather(x, columns, axis + 1), rows, axis)};

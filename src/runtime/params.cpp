@@ -225,7 +225,7 @@ Result<std::optional<PieceParams>> params_of(const Piece& piece, const Graph& gr
     if (!tensor) return std::optional<PieceParams>();
     Tensor owned = owner.find(name);  // of the same bytes: a form is forgotten when this one goes
     bool is_owned = owned.storage() == tensor.storage();
-    params.tensors.push_back(is_owned ? std::move(owned) : tensor);
+    params.tensors.push_back(is_owned ? owned : tensor);
     params.are_owned &= is_owned;
   }
   return std::optional(std::move(params));

@@ -12,8 +12,12 @@
 namespace elsewhere {
 
 struct Thing {};
-std::string_view name(const Thing&) { return "a thing"; }
-std::string format(const char*, const Thing&) { return "of elsewhere"; }
+std::string_view name(const Thing&) {
+  return "a thing";
+}
+std::string format(const char*, const Thing&) {
+  return "of elsewhere";
+}
 
 }  // namespace elsewhere
 
@@ -48,7 +52,9 @@ TEST(format, takes_what_has_a_text_or_a_name) {
 }
 
 // As std::format is, for a string, since GCC 13.
-TEST(format, is_not_that_of_the_namespace_of_an_argument) { EXPECT_EQ(format("{}", elsewhere::Thing()), "a thing"); }
+TEST(format, is_not_that_of_the_namespace_of_an_argument) {
+  EXPECT_EQ(format("{}", elsewhere::Thing()), "a thing");
+}
 
 TEST(format, a_count_has_the_plural_of_its_noun) {
   EXPECT_EQ(plural(0, "input"), "0 inputs");
