@@ -153,7 +153,7 @@ Status SizeTable::add_symbols(const UpperSizes& upper, const NodeBySymbol& maker
 
 // The found sizes that would make a value too large to reserve memory for, in the graph or in a body. Several of them
 // multiply, or a chain of branches doubles one, where nearly every run finds little: such sizes are open as well.
-void SizeTable::note_far(const Graph& graph, const Names& found, Names& far) const {
+void SizeTable::note_far(const Graph& graph, Names& found, Names& far) const {
   auto range_of_symbol = [&](std::string_view name) -> Interval {
     uint32_t symbol = found.contains(name) || &graph == &plan_.graph() ? plan_.symbol(name) : Plan::kNoSymbol;
     if (symbol == Plan::kNoSymbol) return graph.symbol_range(name);
@@ -175,9 +175,11 @@ void SizeTable::note_far(const Graph& graph, const Names& found, Names& far) con
       if (is_far(type))
         for (const Dim& dim : type.dims) visit_symbols(dim, note);
     for (const Graph* body : bodies_of(node.attrs)) {
-      Names shared = found;
-      for (const std::string& own : own_symbols(node.attrs, *body)) shared.erase(own);
-      if (!shared.empty()) note_far(*body, shared, far);
+      std::vector<std::string_view> hidden;  // by symbols of the body
+      for (const std::string& own : own_symbols(node.attrs, *body))
+        if (auto known = found.find(own); known != found.end()) hidden.push_back(*known), found.erase(known);
+      if (!found.empty()) note_far(*body, found, far);
+      found.insert(hidden.begin(), hidden.end());
     }
   }
 }

@@ -38,8 +38,8 @@ class SizeTable {
   using Names = std::unordered_set<std::string_view>;
   Joins find_joins(const std::vector<DecidedSize>& decided) const;
   Status add_symbols(const UpperSizes& upper, const NodeBySymbol& maker_of, const Joins& joins, const Names& far);
-  void note_far(const Graph& graph, const Names& found, Names& far) const;
-  void note_chosen(const Joins& joins);  // in the plan
+  void note_far(const Graph& graph, Names& found, Names& far) const;  // `found` is the same afterwards
+  void note_chosen(const Joins& joins);                               // in the plan
   int64_t most_of(const std::string& symbol, uint32_t maker, const Joins& joins, int64_t declared) const;
   Interval open_range(const Dim& dim, const Branch* branch = nullptr) const;
 

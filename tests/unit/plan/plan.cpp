@@ -202,6 +202,27 @@ TEST(plan, found_sizes_that_make_large_values_set_no_memory_aside) {
   EXPECT_TRUE((*plan)->outputs[0].is_open) << plan_text(**plan);
 }
 
+// One after another, each with a size of its own.
+static double seconds_to_plan_branches(int count) {
+  std::string text = "graph {\nx0 = input f32[15]\np = input bool[]\n", size = "15";
+  for (int i = 0; i < count; i++) {
+    std::string begin = "graph {\na = input f32[" + size + "]\ny = slice(a) starts=[",
+                end = "] ends=[99] axes=[0]\noutput y\n}";
+    text += format("x{} = if(p, x{}) symbols=[\"s{}\"] then=", i + 1, i, i) + begin + "0" + end + " else=" + begin +
+            "1" + end + "\n";
+    size = format("s{}", i);
+  }
+  auto graph = parse(text + format("output x{}\n", count) + "}");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return seconds([&] { EXPECT_TRUE(planned(*graph).ok()); });
+}
+
+TEST(plan, sizes_that_branches_find_take_linear_time) {
+  double few = seconds_to_plan_branches(500), many = seconds_to_plan_branches(4000);
+  std::printf("plans: %.1f ms for 500 branches, %.1f ms for 4,000\n", few * 1e3, many * 1e3);
+  EXPECT_LT(many, 8 * 3 * few + 0.05);
+}
+
 // A guard on two sizes waits for the one that becomes known later, also where the other is known before the run.
 TEST(plan, a_guard_is_checked_once_its_sizes_are_known) {
   auto graph = parse(R"(graph "g" (n in [0, 100], m in [0, 100]) {
