@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs a compiler through ccache. Where a precompiled header is made, the old one goes first: ccache would take it for a
-# file that the compiler reads, and give the old one back though a header has changed.
+# ccache.sh CCACHE COMPILER ...: runs a compiler through ccache. Where a precompiled header is made, the old one goes
+# first: ccache would take it for a file that the compiler reads, and give the old one back though a header has changed.
+before=
 for argument; do
   case $before$argument in -o*.gch | -o*.pch) rm -f "$argument" ;; esac
   before=$argument
 done
 # Unless told so, it caches nothing that a precompiled header went into.
-CCACHE_SLOPPINESS=pch_defines,time_macros exec ccache "$@"
+CCACHE_SLOPPINESS=pch_defines,time_macros exec "$@"

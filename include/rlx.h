@@ -714,9 +714,9 @@ RLX_MUST rlx_status_t *rlx_compiled_run(rlx_compiled_t *compiled, const char *co
 RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const char *what, rlx_blob_t **out);
 
 /* ---- execution contexts: bind once, run many times. rlx_exec_run allocates nothing if every slot has its memory and no
- * size has changed, but for custom ops and ops without a kernel of their own (sort along an inner axis, fft, linear
- * algebra ...), which take working memory from operator new; rlx_exec_submit makes a fence and what waits for others.
- * kind: RLX_INPUT or RLX_OUTPUT ---- */
+ * size has changed, but for custom ops and ops without a kernel of their own (sort along another axis than the last,
+ * fft, linear algebra ...), which take working memory from operator new; rlx_exec_submit makes a fence and what waits
+ * for others. kind: RLX_INPUT or RLX_OUTPUT ---- */
 
 /* A new context with an arena. A slot without a binding gets memory of its own when it is first needed. Memory that
  * runs write (outputs, linked inputs) must not overlap other bound memory: binding it is RLX_E_INVALID_ARGUMENT then,

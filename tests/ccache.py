@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks cmake/ccache.sh: an old precompiled header is gone when ccache begins, and all arguments arrive."""
-import os
 import pathlib
 import subprocess
 import sys
@@ -15,9 +14,8 @@ def found(place, arguments):
     """What the folder holds when ccache begins, and its arguments."""
     for name in ("old.gch", "old.o"):
         (place / name).touch()
-    path = f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(["sh", SCRIPT, *arguments], cwd=place, env=os.environ | {"PATH": path}, check=True,
-                          capture_output=True, text=True)
+    done = subprocess.run(["sh", SCRIPT, place / "bin/ccache", *arguments], cwd=place, check=True, capture_output=True,
+                          text=True)
     return done.stdout.split("\n")[:-1]
 
 
