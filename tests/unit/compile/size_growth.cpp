@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What graphs of long and nested sizes cost grows as the sizes do.
 #include <gtest/gtest.h>
+
 #include <ctime>
 
 #include "compile/compile.h"
