@@ -114,12 +114,13 @@ Expr with_moved_factor(const Node& node, std::span<const Expr> in) {
 // A batch_norm whose scale of each channel has moved: x * scale + (beta - mean * scale). NaN where a term of this may
 // be infinite.
 Expr with_moved_scale(const Node& node, std::span<const Expr> in) {
-  Expr y = in[0].builder().ops(Op::kBatchNorm, in, node.attrs.named())[0], gamma = in[1], mean = in[3], var = in[4];
-  Expr scale = abs(gamma / sqrt(var + node.attrs.f64("eps"))), most = scalar_like(scale, 0x1p127);
-  Expr is_open = logical_not(logical_and(less(scale, most), less(scale * abs(mean), most)));
+  Expr x = in[0], y = x.builder().ops(Op::kBatchNorm, in, node.attrs.named())[0], gamma = in[1], mean = in[3], var = in[4];
   std::vector<Dim> along(y.rank() - 1, 1);
   along[0] = y.dim(1);
-  return where(reshape(is_open, along), scalar_like(y, NAN), y);
+  Expr scale = reshape(abs(gamma / sqrt(var + node.attrs.f64("eps"))), along), most = scalar_like(scale, 0x1p127);
+  Expr is_finite = less(scale, most);
+  for (Expr shifted : {reshape(mean, along), x}) is_finite = logical_and(is_finite, less(scale * abs(shifted), most));
+  return where(is_finite, y, scalar_like(y, NAN));
 }
 
 // By node, whether a product is part of it.

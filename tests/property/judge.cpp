@@ -213,6 +213,24 @@ TEST(judge, asks_nothing_of_what_overflows_on_the_way_and_all_of_what_stands_bes
   expect_only_first_is_open(graph_of_lines("[2,4]", " %9 = reduce(x) fn=prod axes=[1]"), kFactors);
 }
 
+// By semantics R2, the scale of a batch_norm is assumed to be moderate.
+TEST(judge, knows_that_the_product_with_the_scale_of_a_batch_norm_may_overflow_and_no_more) {
+  RandomGraph random = graph_of_lines("[1,2]",
+                                      " %1 = constant f32[2] {-3.4e38, -3.4}\n %2 = constant f32[2] {5, 5}\n"
+                                      " %3 = constant f32[2] {-0.9, -0.9}\n %4 = constant f32[2] {1.8, 1.8}\n"
+                                      " %9 = batch_norm(x, %1, %2, %3, %4)");
+  std::fill_n(random.runs[0][0].as<float>(), 2, -1.8f);
+  for (int64_t at : {0, 1})
+    for (float value : {NAN, INFINITY, -INFINITY, 0.0f}) {
+      Results results = right_results(random);
+      results[0].as<float>()[at] = value;
+      auto meaning = Meaning::of(random);
+      ASSERT_TRUE(meaning.ok());
+      bool is_accepted = meaning->difference(results).empty();
+      EXPECT_EQ(is_accepted, at == 0 ? !std::isfinite(value) : value == 0) << at << " " << value;
+    }
+}
+
 TEST(judge, asks_nothing_of_singular_matrices_and_all_of_those_beside_them) {
   static constexpr float kMatrices[] = {1, 2, 3, 2, 4, 6, 1, 1, 7, 2, 0.5f, 0, 0, 1, 0.25f, 0, -0.5f, 3};
   static constexpr float kOneNotFinite[] = {1, 2, 3, 2, NAN, 6, 1, 1, 7, 2, 0.5f, 0, 0, 1, 0.25f, 0, -0.5f, 3};
