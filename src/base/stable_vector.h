@@ -17,7 +17,7 @@ class StableVector {
  public:
   StableVector() = default;
   StableVector(const StableVector& other) : StableVector() {
-    for (const T& item : other) push_back(item);
+    for (const T& item : other) emplace_back(item);
   }
   StableVector(StableVector&& other) noexcept { swap(other); }
   StableVector& operator=(StableVector other) noexcept {
@@ -33,12 +33,14 @@ class StableVector {
     std::swap(size_, other.size_);
   }
 
-  void push_back(T item) {
+  void push_back(T item) { emplace_back(std::move(item)); }
+  template <class... Parts>
+  void emplace_back(Parts&&... parts) {
     if (place_of(size_).part == parts_.size()) {
       parts_.reserve(parts_.size() + 1);
       parts_.push_back(std::allocator<T>().allocate(kFirst << parts_.size()));
     }
-    std::construct_at(address(size_), std::move(item));
+    std::construct_at(address(size_), std::forward<Parts>(parts)...);
     size_++;
   }
   void pop_back() { std::destroy_at(address(--size_)); }

@@ -37,16 +37,19 @@ const char* rlx_graph_name(const rlx_graph_t* graph, int32_t kind, size_t index)
   });
 }
 
+static std::optional<Value> find_value(const Graph& graph, int32_t kind, const char* name) {
+  auto index = kind == RLX_OUTPUT  ? graph.index_of_output(name)
+               : kind == RLX_INPUT ? graph.index_of_input(name)
+               : kind == RLX_PARAM ? graph.index_of_param(name)
+                                   : std::nullopt;
+  if (!index) return std::nullopt;
+  return kind == RLX_OUTPUT ? graph.outputs()[*index].value : Value{leaves(graph, kind)[*index], 0};
+}
+
 rlx_value_t rlx_graph_find(const rlx_graph_t* graph, int32_t kind, const char* name) {
   return guard_value(0, {handle(graph, "graph"), {name, "name"}}, [&]() -> rlx_value_t {
-    const Graph& of = graph->graph;
-    if (kind == RLX_OUTPUT) {
-      const GraphOutput* found = of.find_output(name);
-      return found ? to_c(*graph, found->value) : 0;
-    }
-    auto leaf = kind == RLX_INPUT || kind == RLX_PARAM ? of.find_leaf(name) : std::nullopt;
-    bool is_it = leaf && of.info(of.node(*leaf)).is(kVaries) == (kind == RLX_INPUT);
-    return is_it ? to_c(*graph, *leaf) : 0;
+    auto value = find_value(graph->graph, kind, name);
+    return value ? to_c(*graph, *value) : 0;
   });
 }
 

@@ -125,14 +125,16 @@ static Attrs leaf_attrs(const OpInfo& info, std::string_view name, DType dtype, 
 }
 
 void Graph::note_leaf(uint32_t node) {
-  leaf_index_.emplace(leaf_name(node), node);
-  (info(nodes_[node]).is(kVaries) ? inputs_ : params_).push_back(node);
+  bool is_param = nodes_[node].op == Op::kParam;
+  auto& list = is_param ? params_ : inputs_;
+  leaf_places_.emplace(leaf_name(node), LeafPlace{is_param, static_cast<uint32_t>(list.size())});
+  list.push_back(node);
 }
 
 void Graph::forget_leaf(uint32_t node) {
   if (!info(nodes_[node]).is(kInterface)) return;
-  if (auto found = leaf_index_.find(leaf_name(node)); found != leaf_index_.end() && found->second == node)
-    leaf_index_.erase(found);
+  const std::string& name = leaf_name(node);
+  if (auto known = find_leaf(name); known && known->node == node) leaf_places_.erase(name);
   for (auto* list : {&inputs_, &params_})
     if (!list->empty() && list->back() == node) list->pop_back();
 }
@@ -186,13 +188,25 @@ std::vector<bool> Graph::ops() const {
 }
 
 std::optional<Value> Graph::find_leaf(std::string_view name) const {
-  auto found = leaf_index_.find(name);
-  return found == leaf_index_.end() ? std::nullopt : std::optional(Value{found->second, 0});
+  auto found = leaf_places_.find(name);
+  if (found == leaf_places_.end()) return std::nullopt;
+  auto [is_param, index] = found->second;
+  return Value{(is_param ? params_ : inputs_)[index], 0};
 }
 
-const GraphOutput* Graph::find_output(std::string_view name) const {
+std::optional<size_t> Graph::index_of_input(std::string_view name) const {
+  auto found = leaf_places_.find(name);
+  return found == leaf_places_.end() || found->second.is_param ? std::nullopt : std::optional(found->second.index);
+}
+
+std::optional<size_t> Graph::index_of_param(std::string_view name) const {
+  auto found = leaf_places_.find(name);
+  return found == leaf_places_.end() || !found->second.is_param ? std::nullopt : std::optional(found->second.index);
+}
+
+std::optional<size_t> Graph::index_of_output(std::string_view name) const {
   auto found = output_index_.find(name);
-  return found == output_index_.end() ? nullptr : &outputs_[found->second];
+  return found == output_index_.end() ? std::nullopt : std::optional(found->second);
 }
 
 const Tensor* Graph::constant(Value value) const {
@@ -339,7 +353,6 @@ Graph Graph::reordered(std::span<const uint32_t> order) && {
   for (const Node& node : nodes_) count(node, 1);
   for (auto* list : {&inputs_, &params_})
     for (uint32_t& node : *list) node = map[node];
-  for (auto& [name, node] : leaf_index_) node = map[node];
   for (GraphOutput& output : outputs_) output.value.node = map[output.value.node];
   if (gone.empty()) return std::move(*this);
   // A symbol that no node decides any more must go: a plan would ask the caller for its size.

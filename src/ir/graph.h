@@ -119,8 +119,11 @@ class Graph : public SizeScope {
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   const std::string& leaf_name(uint32_t node) const { return nodes_[node].attrs.str("name"); }
   std::optional<Value> find_leaf(std::string_view name) const;  // an input or param
-  const GraphOutput* find_output(std::string_view name) const;
-  bool has_output(std::string_view name) const { return find_output(name) != nullptr; }
+  // Where a name stands in inputs(), params() or outputs().
+  std::optional<size_t> index_of_input(std::string_view name) const;
+  std::optional<size_t> index_of_param(std::string_view name) const;
+  std::optional<size_t> index_of_output(std::string_view name) const;
+  bool has_output(std::string_view name) const { return index_of_output(name).has_value(); }
   const Tensor* constant(Value value) const;  // its tensor, or null
   // What the nodes are, without a walk over them.
   std::vector<bool> ops() const;  // by op: whether there is a node of it
@@ -169,7 +172,11 @@ class Graph : public SizeScope {
   bool is_prologue_ = false;
   StableVector<Node> nodes_;
   std::vector<uint32_t> inputs_, params_;
-  ByName<uint32_t> leaf_index_;
+  struct LeafPlace {
+    bool is_param;
+    uint32_t index;  // in its list
+  };
+  ByName<LeafPlace> leaf_places_;
   std::vector<GraphOutput> outputs_;
   ByName<uint32_t> output_index_;
   std::vector<int> count_of_;               // by op

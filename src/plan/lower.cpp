@@ -19,22 +19,27 @@ class Listing {
   void run() {
     const Graph& graph = lowered_.graph;
     lowered_.residents.reserve(graph.params().size());
-    for (auto* list : {&lowered_.of_value, &lowered_.of_input}) list->reserve(graph.params().size());
+    lowered_.of_value.resize(graph.nodes().size());
+    lowered_.of_input.resize(graph.nodes().size());
     for (uint32_t i = 0; i < graph.nodes().size(); i++) {
-      if (lowered_.phases[i] == Phase::kResident) continue;
       const Node& node = graph.node(i);
+      lowered_.of_value[i].resize(node.out.size(), Lowered::kNone);
+      if (lowered_.phases[i] == Phase::kResident) continue;
+      lowered_.of_input[i].resize(node.in.size(), Lowered::kNone);
       for (uint32_t k = 0; k < node.in.size(); k++)
         if (present(node.in[k]) && lowered_.phases[node.in[k].node] == Phase::kResident)
-          lowered_.of_input[key_of({i, k})] = read_by(i, k);
+          lowered_.of_input[i][k] = read_by(i, k);
     }
     for (const GraphOutput& output : graph.outputs())
       if (lowered_.phases[output.value.node] == Phase::kResident) dense(output.value);
   }
 
   uint32_t dense(Value value) {
-    auto [found, is_new] = lowered_.of_value.emplace(key_of(value), next());
-    if (is_new) lowered_.residents.push_back({.value = value, .scope = &lowered_});
-    return found->second;
+    uint32_t& known = lowered_.of_value[value.node][value.output];
+    if (known != Lowered::kNone) return known;
+    known = next();
+    lowered_.residents.push_back({.value = value, .scope = &lowered_});
+    return known;
   }
 
  private:
@@ -172,12 +177,20 @@ class SharedListing {
   std::unordered_map<std::string, uint32_t> index_;
 };
 
+// Whether a node of control flow is there: a region has a body too, which its kernel runs.
+bool has_control_flow(const Graph& graph) {
+  std::vector<bool> is_there = graph.ops();
+  for (size_t op = 0; op < is_there.size(); op++)
+    if (is_there[op] && !body_attrs(static_cast<Op>(op)).empty()) return true;
+  return false;
+}
+
 using LoweredGraph = Result<std::shared_ptr<const Lowered>>;
 LoweredGraph lower_graph(Graph graph, const LowerOptions& options, KernelOf kernel_of, Expressions* expressions);
 
 Status lower_bodies(Lowered& lowered, const LowerOptions& options, KernelOf kernel_of, Expressions* expressions) {
   const Graph& graph = lowered.graph;
-  if (!graph.has_bodies()) return {};
+  if (!has_control_flow(graph)) return {};
   SharedListing listing(lowered);
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     if (lowered.phases[i] == Phase::kResident) continue;
@@ -189,7 +202,7 @@ Status lower_bodies(Lowered& lowered, const LowerOptions& options, KernelOf kern
   return {};
 }
 
-// `expressions`: null where there are no bodies.
+// `expressions`: null where there is no control flow.
 LoweredGraph lower_graph(Graph graph, const LowerOptions& options, KernelOf kernel_of, Expressions* expressions) {
   auto lowered = std::make_shared<Lowered>(
       Lowered{.graph = std::move(graph), .options = options.kernels, .alignment = options.alignment});
@@ -213,8 +226,8 @@ LoweredGraph lower_graph(Graph graph, const LowerOptions& options, KernelOf kern
 
 Result<std::shared_ptr<const Lowered>> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of) {
   Expressions expressions;
-  bool has_bodies = graph.has_bodies();
-  return lower_graph(std::move(graph), options, kernel_of, has_bodies ? &expressions : nullptr);
+  bool is_shared = has_control_flow(graph);
+  return lower_graph(std::move(graph), options, kernel_of, is_shared ? &expressions : nullptr);
 }
 
 }  // namespace rlx

@@ -54,12 +54,14 @@ struct Lowered {
   std::map<uint32_t, std::vector<LoweredBody>> bodies;  // by node of control flow, in the order of body_attrs
   bool has_effects = false;                             // a run does more than to compute its outputs
 
-  uint32_t resident_of(uint32_t reader, size_t input) const { return of_input.at(key_of({reader, uint32_t(input)})); }
-  uint32_t dense_resident(Value value) const { return of_value.at(key_of(value)); }
+  // Indices in `residents`: of what a node reads, and of a dense value.
+  uint32_t resident_of(uint32_t reader, size_t input) const { return of_input[reader][input]; }
+  uint32_t dense_resident(Value value) const { return of_value[value.node][value.output]; }
   KernelQuery query(uint32_t node) const { return {graph, graph.node(node), options, phases}; }
 
-  std::unordered_map<uint64_t, uint32_t> of_value;  // dense value -> index in `residents`
-  std::unordered_map<uint64_t, uint32_t> of_input;  // (reader, input) -> index in `residents`
+  static constexpr uint32_t kNone = UINT32_MAX;
+  ByValue<uint32_t> of_value;                        // kNone: no dense resident
+  std::vector<InlinedVector<uint32_t, 2>> of_input;  // [node][input]; kNone: not resident
 };
 
 using KernelOf = FunctionRef<Found(const Facts&, uint32_t node)>;

@@ -32,7 +32,7 @@ class Chooser {
   explicit Chooser(const Lowered& lowered) : lowered_(lowered), graph_(lowered.graph) {
     size_t count = graph_.nodes().size();
     users_.resize(count);
-    is_stale_.assign(count, true);
+    is_stale_.resize(count, false);
     layouts_.of.resize(count);
     layouts_.copy_of.resize(count);
     needs_dense_.resize(count);
@@ -44,7 +44,10 @@ class Chooser {
             (users_[value.node].empty() || users_[value.node].back() != index))
           users_[value.node].push_back(index);
     }
-    for (uint32_t index = 0; index < count; index++) stale_.push(index);
+    for (uint32_t index = 0; index < count; index++) {
+      layouts_.of[index] = dense(index);
+      if (lowered_.phases[index] != Phase::kResident) note_stale(index);
+    }
     for (const GraphOutput& output : graph_.outputs()) needs_dense_[output.value.node][output.value.output] = true;
   }
 
@@ -71,15 +74,21 @@ class Chooser {
     stale_.push(index);
   }
 
+  InlinedVector<Layout, 1> dense(uint32_t index) const {
+    const OutputTypes& out = graph_.node(index).out;
+    InlinedVector<Layout, 1> layouts;
+    layouts.reserve(out.size());
+    for (uint32_t i = 0; i < out.size(); i++)
+      layouts.push_back({{dense_strides(out[i].dims), 0}, Value{index, i}, true});
+    return layouts;
+  }
+
   // Returns true if the layout has changed.
   bool propose(uint32_t index) {
     const Node& node = graph_.node(index);
-    InlinedVector<Layout, 1> own;
-    own.reserve(node.out.size());
-    for (uint32_t i = 0; i < node.out.size(); i++)
-      own.push_back({{dense_strides(node.out[i].dims), 0}, Value{index, i}, true});
+    InlinedVector<Layout, 1> own = dense(index);
     std::optional<Layout> view;
-    if (lowered_.phases[index] != Phase::kResident && !node.in.empty() && present(node.in[0]))
+    if (!node.in.empty() && present(node.in[0]))
       view = view_of(graph_, node, layouts_.of[node.in[0].node][node.in[0].output]);
     if (view && (view->dense || !needs_dense_[index][0])) own[0] = *std::exchange(view, std::nullopt);
     layouts_.copy_of[index] = std::move(view);
@@ -97,7 +106,6 @@ class Chooser {
 
   // A computed node demands dense inputs unless its kernel accepts their layout.
   void demand(uint32_t index) {
-    if (lowered_.phases[index] == Phase::kResident) return;
     const Node& node = graph_.node(index);
     bool is_view = layouts_.copy_of[index] || !layouts_.of[index][0].is_root({index, 0});
     for (size_t i = 0; i < node.in.size(); i++) {

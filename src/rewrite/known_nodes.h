@@ -4,6 +4,8 @@
 // rules make and drop nodes of one hash thousands of times, and every probe would have to pass their tombstones.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -13,7 +15,8 @@ namespace rlx {
 
 class KnownNodes {
  public:
-  explicit KnownNodes(const Graph& graph) : graph_(graph), slots_(1024) {}
+  KnownNodes(const Graph& graph, size_t expected)
+      : graph_(graph), slots_(std::bit_ceil(std::max<size_t>(1024, 2 * expected))) {}
 
   static size_t hash_of(const OpInfo& info, std::span<const Value> in, const Attrs& attrs);
   static bool is_mergeable(const OpInfo& info, const Attrs& attrs) {

@@ -17,6 +17,7 @@ class UseLists {
     uint32_t previous, next;
   };
 
+  void reserve(size_t nodes);
   // Nodes come in order. The uses by a new one are not linked yet.
   void add_node(uint32_t node, size_t inputs, size_t outputs);
   void shorten(size_t nodes);  // the nodes that go must not be linked
@@ -59,6 +60,12 @@ class UseLists {
   std::vector<Use> uses_;         // by input of a node
   std::vector<uint32_t> firsts_;  // by output of a node: its first use
 };
+
+inline void UseLists::reserve(size_t nodes) {
+  nodes_.reserve(nodes);
+  uses_.reserve(2 * nodes);
+  firsts_.reserve(nodes);
+}
 
 inline void UseLists::add_node(uint32_t node, size_t inputs, size_t outputs) {
   nodes_.push_back({static_cast<uint32_t>(uses_.size()), static_cast<uint32_t>(firsts_.size())});

@@ -22,7 +22,7 @@ Workspace::Workspace(Graph graph, const RuleSet& rules, const RewriteOptions& op
       graph_(std::move(graph)),
       facts_(graph_),
       builder_(graph_),
-      known_(graph_),
+      known_(graph_, graph_.nodes().size()),
       given_(static_cast<uint32_t>(graph_.nodes().size())),
       visit_budget_(kVisitsPerNode * (given_ + 64)),
       follow_budget_(kFollowed + kFollowedPerNode * given_) {
@@ -59,7 +59,9 @@ Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& o
 void Workspace::load() {
   std::vector<bool> needed = needed_nodes(graph_);
   std::vector<uint32_t> same(given_);  // by node: the node that stands for it
-  states_.reserve(given_ + given_ / 8);
+  const size_t expected = given_ + given_ / 8;
+  states_.reserve(expected);
+  uses_.reserve(expected);
   for (uint32_t node = 0; node < given_; node++) {
     add_state(node, node);
     same[node] = needed[node] ? load_node(node, same) : node;

@@ -84,9 +84,7 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   });
   std::vector<ParamSet::Param> first;
   first.reserve(graph.params().size());
-  params->index_of_.reserve(graph.params().size());
   for (uint32_t node : graph.params()) {
-    params->index_of_.emplace(graph.leaf_name(node), params->index_of_.size());
     const std::string& name = graph.leaf_name(node);
     Tensor tensor =
         RLX_TRY(taken ? taken->take(name, *params->weights_, names) : params->weights_->find_undropped(name));
@@ -164,13 +162,12 @@ Result<ParamStore::Change> ParamStore::prepare(std::span<const std::pair<std::st
   std::vector<SharedVector<ParamSet::Param>::Change> given;
   std::vector<uint32_t> changed;
   for (const auto& [name, tensor] : changes) {
-    auto found = index_of_.find(name);
-    if (found == index_of_.end()) return unknown_param(graph, name);
-    size_t index = found->second;
-    RLX_TRY(check_param(graph, graph.params()[index], tensor));
-    const Tensor& before = base->params[index].tensor;
-    if (!before || before.storage() != tensor.storage()) changed.push_back(static_cast<uint32_t>(index));
-    given.push_back({index, {tensor}});
+    auto index = graph.index_of_param(name);
+    if (!index) return unknown_param(graph, name);
+    RLX_TRY(check_param(graph, graph.params()[*index], tensor));
+    const Tensor& before = base->params[*index].tensor;
+    if (!before || before.storage() != tensor.storage()) changed.push_back(static_cast<uint32_t>(*index));
+    given.push_back({*index, {tensor}});
   }
   ParamSet next = *base;
   next.params = next.params.with(std::move(given));

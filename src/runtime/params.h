@@ -128,11 +128,10 @@ class ParamStore {
   std::unique_ptr<Prologue> prologue_;
   std::shared_ptr<Weights> weights_;
   Progress progress_ = Progress::kTold;
-  std::unordered_map<std::string_view, size_t> index_of_;  // of params, by their names in the graph
-  std::vector<InlinedVector<uint32_t, 2>> readers_;        // by param: the pieces that read it
-  std::vector<uint32_t> needed_;                           // params, in the order in which pieces read them first
-  std::vector<bool> is_read_plainly_;                      // by param: in its own layout
-  mutable std::mutex mutex_;                               // guards current_
+  std::vector<InlinedVector<uint32_t, 2>> readers_;  // by param: the pieces that read it
+  std::vector<uint32_t> needed_;                     // params, in the order in which pieces read them first
+  std::vector<bool> is_read_plainly_;                // by param: in its own layout
+  mutable std::mutex mutex_;                         // guards current_
   std::shared_ptr<const ParamSet> current_;
   std::atomic<uint64_t> version_{1};
 };

@@ -57,9 +57,7 @@ Result<std::shared_ptr<Program>> Program::finish(std::shared_ptr<ParamStore> par
 void Program::make_slots() {
   const Graph& graph = plan_->graph();
   auto add = [&](SlotKind kind, const std::string& name, const ValueType& type, Dims upper, int64_t bytes) -> Slot& {
-    std::vector<Slot>& list = slots_[static_cast<size_t>(kind) - 1];
-    slot_of_[static_cast<size_t>(kind) - 1].emplace(name, list.size());
-    return list.emplace_back(Slot{name, type, upper, bytes});
+    return slots_[static_cast<size_t>(kind) - 1].emplace_back(Slot{name, type, upper, bytes});
   };
   auto add_planned = [&](SlotKind kind, const std::string& name, Value value, const PlanSlot& planned) {
     const ValueType& type = graph.type(value);
@@ -68,10 +66,7 @@ void Program::make_slots() {
     if (!may_be_unaligned) slot.alignment = std::min<size_t>(8, static_cast<size_t>(element_bytes(type.dtype)));
     slot.has_fresh_dims = plan_->known_at(planned.dims) != PlanSymbol::kGiven;
   };
-  auto reserve = [&](SlotKind kind, size_t count) {
-    slots_[static_cast<size_t>(kind) - 1].reserve(count);
-    slot_of_[static_cast<size_t>(kind) - 1].reserve(count);
-  };
+  auto reserve = [&](SlotKind kind, size_t count) { slots_[static_cast<size_t>(kind) - 1].reserve(count); };
   reserve(SlotKind::kInput, graph.inputs().size());
   reserve(SlotKind::kOutput, graph.outputs().size());
   reserve(SlotKind::kParam, graph.params().size());
@@ -89,9 +84,11 @@ void Program::make_slots() {
 }
 
 int64_t Program::find(SlotKind kind, std::string_view name) const {
-  const SlotIndices& indices = slot_of_[static_cast<size_t>(kind) - 1];
-  auto found = indices.find(name);
-  return found == indices.end() ? -1 : static_cast<int64_t>(found->second);
+  const Graph& graph = plan_->graph();
+  auto index = kind == SlotKind::kInput    ? graph.index_of_input(name)
+               : kind == SlotKind::kOutput ? graph.index_of_output(name)
+                                           : graph.index_of_param(name);
+  return index ? static_cast<int64_t>(*index) : -1;
 }
 
 static Status owned_by_model() {

@@ -94,9 +94,7 @@ class Program : public std::enable_shared_from_this<Program> {
   bool shares_params_ = false;  // only the model may set them
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<const CompiledPlan> compiled_;
-  using SlotIndices = ByName<size_t>;
-  std::vector<Slot> slots_[3];
-  SlotIndices slot_of_[3];  // by name
+  std::vector<Slot> slots_[3];  // in the order of the graph
 
   // Idle execs for run(). While idle, an exec holds no reference to this program. The first few are reached without a
   // lock.

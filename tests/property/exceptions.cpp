@@ -114,7 +114,8 @@ Expr with_moved_factor(const Node& node, std::span<const Expr> in) {
 // A batch_norm whose scale of each channel has moved: x * scale + (beta - mean * scale). NaN where a term of this may
 // be infinite.
 Expr with_moved_scale(const Node& node, std::span<const Expr> in) {
-  Expr x = in[0], y = x.builder().ops(Op::kBatchNorm, in, node.attrs.named())[0], gamma = in[1], mean = in[3], var = in[4];
+  Expr x = in[0], y = x.builder().ops(Op::kBatchNorm, in, node.attrs.named())[0], gamma = in[1], mean = in[3],
+       var = in[4];
   std::vector<Dim> along(y.rank() - 1, 1);
   along[0] = y.dim(1);
   Expr scale = reshape(abs(gamma / sqrt(var + node.attrs.f64("eps"))), along), most = scalar_like(scale, 0x1p127);

@@ -174,6 +174,14 @@ TEST(linalg, eigh_diagonalises_and_reads_the_lower_triangle) {
   }
 }
 
+TEST(linalg, eigh_converges_at_every_scale) {
+  Tensor a = noise(8, 8, 48), values = outcome(Op::kEigh, {a});
+  for (double scale : {1e-30, 1e30}) {
+    Tensor scaled = outcome(Op::kMul, {a, f64s({}, {scale})}), got = outcome(Op::kEigh, {scaled});
+    for (int64_t i = 0; i < 8; i++) EXPECT_NEAR(got.as<double>()[i] / scale, values.as<double>()[i], 1e-13);
+  }
+}
+
 TEST(linalg, a_nan_spoils_its_item_of_a_batch_and_no_other) {
   Tensor a = f64s({2, 1, 1}, {kInf, 4});
   expect_op(Op::kLu, {a}, {}, {f64s({2, 1, 1}, {kNan, 4}), i64s({2, 1}, {0, 0}), f64s({2}, {kNan, 1})});
