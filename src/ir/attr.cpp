@@ -66,11 +66,17 @@ static bool equal(const FreeAttrs& a, const FreeAttrs& b) {
   return a.op == b.op && std::equal(a.values.begin(), a.values.end(), b.values.begin(), b.values.end(), same);
 }
 
+// A NaN equals itself, and 0 is not -0: an op of the host may tell them apart.
+static bool same_bits(double a, double b) {
+  return std::bit_cast<int64_t>(a) == std::bit_cast<int64_t>(b);
+}
+
 bool equal(const AttrValue& a, const AttrValue& b) {
   if (a.index() != b.index()) return false;
   if (auto* x = std::get_if<TensorAttr>(&a)) return (**x).same_bytes(*std::get<TensorAttr>(b));
-  if (auto* x = std::get_if<double>(&a))
-    return std::bit_cast<int64_t>(*x) == std::bit_cast<int64_t>(std::get<double>(b));
+  if (auto* x = std::get_if<double>(&a)) return same_bits(*x, std::get<double>(b));
+  if (auto* x = std::get_if<std::vector<double>>(&a))
+    return std::ranges::equal(*x, std::get<std::vector<double>>(b), same_bits);
   if (auto* x = std::get_if<std::shared_ptr<const Graph>>(&a)) {
     const auto& y = std::get<std::shared_ptr<const Graph>>(b);
     return *x == y || same_structure(**x, *y);

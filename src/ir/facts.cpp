@@ -223,7 +223,8 @@ const ValueFacts& Facts::of(Value value) {
   while (!waiting.empty()) {
     uint32_t node = waiting.back();
     size_t count = waiting.size();
-    if (!known(node) && graph_.info(graph_.node(node)).facts)
+    bool goes_on = asked_ == Asked::kAll || asked_for_.size() < kMostAsked;
+    if (goes_on && !known(node) && graph_.info(graph_.node(node)).facts)
       for (Value in : graph_.node(node).in)
         if (present(in) && !known(in.node)) waiting.push_back(in.node);
     if (waiting.size() > count) continue;
@@ -239,8 +240,10 @@ void Facts::find(uint32_t index) {
   FactFn facts = graph_.info(node).facts;
   if (!facts) return;
   InlinedVector<const ValueFacts*, 4> in;
-  for (Value value : node.in)
-    in.push_back(!present(value) ? nullptr : value.output == 0 ? known(value.node) : &nothing());
+  for (Value value : node.in) {
+    const ValueFacts* facts = present(value) && value.output == 0 ? known(value.node) : nullptr;
+    in.push_back(present(value) && !facts ? &nothing() : facts);
+  }
   ValueFacts found;
   FactArgs args{graph_, node, in, found};
   facts(args);

@@ -62,7 +62,10 @@ struct FactArgs {
 
 class Facts {
  public:
-  enum class Asked : uint8_t { kAll, kValues };  // kValues: without phases, which is cheaper for a few values
+  // kValues: without phases, which is cheaper for a few values. Of a value that more than kMostAsked others decide, it
+  // may know nothing: who asks for one value of each node would else take quadratic time.
+  enum class Asked : uint8_t { kAll, kValues };
+  static constexpr size_t kMostAsked = 256;
   explicit Facts(const Graph& graph, Asked asked = Asked::kAll);
   const Graph& graph() const { return graph_; }
 

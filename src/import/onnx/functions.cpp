@@ -44,8 +44,9 @@ Status Importer::count_expanded(size_t nodes) {
 Status Importer::expand(const FunctionProto& function, const NodeProto& node, const std::vector<OnnxValue*>& in) {
   RLX_TRY(count_expanded(function.node.size()));
   bool recurs = std::ranges::find(functions_, &function) != functions_.end();
-  if (recurs || functions_.size() >= kMaxNested)
-    return Status(Code::kData, "functions that call one another recursively");
+  if (recurs) return Status(Code::kData, "functions that call one another recursively");
+  if (functions_.size() >= kMaxNested)
+    return Status(Code::kUnsupported, format("functions that call one another more than {} deep", kMaxNested));
   if (in.size() > function.input.size() || node.output.size() > function.output.size())
     return Status(Code::kData, "the call has more inputs or outputs than the function");
   GraphProto& body = made_graphs_.emplace_back();  // initializers of its sub-graphs are read when they are asked for
