@@ -83,8 +83,7 @@ static bool spend(Query& query, const Dim& sum) {
 
 static Interval range_of(const Dim& dim, Query& query);
 
-// An end that has saturated stands for all numbers beyond it: 2^62 as the largest value is no bound, so it stays one if
-// something is subtracted.
+// An end that has saturated stands for all numbers beyond it, so it does not move: 2^62 minus 1 is still no bound.
 static Interval add(Interval a, Interval b) {
   bool falls = a.lo <= -kLimit || b.lo <= -kLimit, rises = a.hi >= kLimit || b.hi >= kLimit;
   return {falls ? -kLimit : add(a.lo, b.lo), rises ? kLimit : add(a.hi, b.hi)};

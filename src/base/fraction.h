@@ -29,7 +29,8 @@ std::optional<Fraction> fraction_of(Float x) {
   return std::nullopt;
 }
 
-// The fraction that x > 0 is, if its two parts are at most 2^32: a product with a size is then a number, too.
+// The fraction that x > 0 is exactly, if both parts are at most 2^32, so that its product with a size does not
+// overflow.
 inline std::optional<Fraction> exact_fraction_of(double x) {
   static constexpr double kLargest = 0x1p32;
   Fraction fraction;

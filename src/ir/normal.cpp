@@ -192,13 +192,13 @@ class Normaliser {
   }
 
   // Replaces the one -1 by the quotient of the number of elements and the other sizes. Where the division cannot be
-  // proved exact, the op itself requires the same number of elements. A 0 stands for a 0 of the input: both go, as an
-  // open size would that is 0 in a run.
+  // proved exact, the op itself requires the same number of elements. A 0 cancels a 0 of the input, as a symbol would
+  // cancel itself.
   Status resolve_sizes(size_t i, std::span<const Dim> from) {
     std::vector<Dim> sizes = std::get<std::vector<Dim>>(attrs_.values()[i]), rest(from.begin(), from.end());
     Dim known = 1;
     Dim* open = nullptr;
-    bool has_zero = false, is_ambiguous = false;  // ambiguous: there is no 0 in the input that a 0 stands for
+    bool has_zero = false, is_ambiguous = false;  // ambiguous: there is no 0 in the input that a 0 cancels
     for (Dim& size : sizes) {
       if (size.is(-1)) {
         if (open) return Status(Code::kShape, "more than one size is -1");

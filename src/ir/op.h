@@ -34,7 +34,7 @@ enum Trait : uint32_t {
   kCommutative = 2,  // of its first two inputs
   kElementwise = 4,  // output i depends on broadcast inputs i only
   kWide = 8,         // a composite whose half inputs arrive as f32 (semantics.md N7)
-  kView = 16,        // moves no value: every output element is an input element at the same or another index
+  kView = 16,        // every element of the result is an element of the input, perhaps at another index
   kInternal = 32,    // made by passes; a builder cannot make one, but text reads it back
   kLeaf = 64,        // input, param, constant
   kSpelling = 128,   // a composite that is only a name for its decomposition: canonicalize expands it
@@ -45,7 +45,7 @@ enum Trait : uint32_t {
   kFormula = 4096,   // a composite that is recognised by its own decomposition (rules/derived.cpp)
   kStandIn = 8192,   // an internal op that becomes its first input again at the end of a stage of fuse
   kOnHost = 16384,   // runs on the CPU, beside whatever device runs the rest
-  kMoves = 32768,    // beside views: every element of a result is one of an operand, or 0
+  kMoves = 32768,    // as a view does, but with bytes of its own: each element of a result is one of an operand, or 0
   // What an error of one rounding in an operand does to a result (rules/flow.h). Of other ops it is lost in the error
   // that `tol` allows; or it may change the result by a step, if `tol` allows no error.
   kPassesErrors = 65536,  // it is about as large in the result

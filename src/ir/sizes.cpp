@@ -4,8 +4,9 @@
 // 2. has_relation: the same dim, level 1, or the range of the difference, where guards may narrow that of a symbol.
 // 3. is_at_most: level 2, also with one operand in the place of a min or max.
 // 4. proves: level 3 for a <= b; for a = b level 2, also as a <= b and b <= a.
-// 5. implies: not what fails at sizes that are allowed; else level 4 of the dims as given; then as `resolved` (min and
-//    max that are decided become one operand); then as `reduced` too (symbols in terms of others, as equations say).
+// 5. implies: false if it fails at a corner of the allowed sizes (Corners). Else level 4 of the dims as given, then of
+//    the dims `resolved` (min and max that are decided become one operand), then of those also `reduced` (symbols in
+//    terms of others, as equations say).
 #include "ir/sizes.h"
 
 #include <algorithm>
@@ -424,7 +425,7 @@ Result<Guard> SizeScope::checked(Guard guard) const {
 Status SizeScope::add_guard(Guard guard) {
   Guard normal = RLX_TRY(checked(guard));
   if (!implies(normal.relation, normal.a, normal.b)) return record(guard, std::move(normal));
-  // Read from text, the guard of a node is known before the node.
+  // In a graph read from text, the guard of a node is declared before the node.
   auto known = find_guard(normal.relation, normal.b - normal.a);
   if (known && (!guard.is_derived || guards_[*known].where == guard.where))
     guards_[*known].is_derived = guard.is_derived;

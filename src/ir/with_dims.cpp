@@ -92,7 +92,7 @@ static AttrValue with_names(const AttrValue& value, const SymbolDims& names) {
   return list.empty() ? value : AttrValue(std::move(list));
 }
 
-// A size as an expression is never negative, but as a number -1 would be computed from the others.
+// The number -1 means "computed from the others"; an expression never does. So one that becomes -1 is an error.
 static Result<std::vector<Dim>> with_dims(const AttrDef& def, const std::vector<Dim>& list, const SymbolDims& dims) {
   std::vector<Dim> made = with_dims(list, dims);
   for (size_t i = 0; i < list.size() && def.role == AttrRole::kSizes; i++)
@@ -104,7 +104,7 @@ static Result<std::vector<Dim>> with_dims(const AttrDef& def, const std::vector<
   return made;
 }
 
-// Without the names of the sizes that the node decides.
+// The attributes at the new dims, without the names of the sizes that the node decides.
 static Result<Attrs> with_dims(const Attrs& attrs, const SymbolDims& dims, Graph& scope) {
   Attrs made = attrs;
   const SymbolDims renamed = new_names(attrs, dims);

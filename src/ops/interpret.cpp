@@ -281,7 +281,7 @@ Result<Tensor> convert(const Tensor& tensor, DType to) {
   return result;
 }
 
-// A loop over rows takes time even if the rows are empty. Only of an op that cannot fail nothing is left to do.
+// A loop over empty rows takes time too. It is left out only if the op cannot fail.
 static bool has_nothing_to_do(const OpInfo& info, std::span<const Operand> out) {
   bool is_total = info.is(kTotal) || info.is(kElementwise) || info.is(kView);
   return is_total && std::ranges::all_of(out, [](const Operand& it) { return !it || it.count() == 0; });

@@ -32,8 +32,8 @@ bool is_total(const Graph& graph, const Node& node) {
 }
 
 // The values of a body that move out: computed values that are the same at every trip and that remaining nodes read.
-// Only an operand of the very type of its input may be computed with outside: a dim that is 1 inside may be one that is
-// known to be 1 outside, but that does not broadcast.
+// A value moves only if it reads operands whose type outside is exactly that of the body's input. Inside, a dim may be
+// the literal 1; outside, a symbol that a guard makes 1, which does not broadcast.
 class Invariants {
  public:
   Invariants(const Graph& around, std::span<const Value> in, const Attrs& attrs, const Graph& body,

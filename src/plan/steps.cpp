@@ -142,8 +142,8 @@ void Steps::add_copy(size_t output, const Access& from, uint32_t base, uint32_t 
   finish(std::move(step));
 }
 
-// Outputs that show an input come before the output that is written over this input. If such an output is itself
-// written over an input, its value waits in the arena until all have been read.
+// An output whose value is an input is copied before another output is written over that input. If it will itself be
+// written over an input, it is copied to the arena first, and to its place once all have been read.
 void Steps::add_output_copies() {
   std::vector<bool> is_overwritten(graph_.inputs().size());
   for (const SlotAlias& it : plan_.aliases) is_overwritten[it.input] = true;

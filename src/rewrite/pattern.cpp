@@ -435,9 +435,8 @@ class Matcher {
     return is_splat((*state.tree)[product.left].value) || is_splat((*state.tree)[product.right].value);
   }
 
-  // Files hold constants that were rounded in the dtype or in f32. A half that is further away than rounding takes it,
-  // such as the one beside 1, is another number; so is an f64 that only f32 takes for the same. To a rule that keeps
-  // every bit each other number is another.
+  // Whether `got` is `wanted` as files hold it, which round constants to the dtype or to f32: less than half an ulp off
+  // for halves, 2^-48 of it for f64, 2e-6 of it for f32. 0, and all numbers in a rule of grade `exact`, must be equal.
   bool near(double got, double wanted, DType dtype) const {
     if (got == wanted || wanted == 0 || is_exact()) return got == wanted;
     int digits = dtype == DType::kBF16 ? 8 : 11;

@@ -10,7 +10,8 @@
 namespace rlx {
 
 // The budget of visits per node, on average. A set of rules that needs more would never end. Only the nodes of the
-// given graph and of expanded composites add to the budget, so rules that make more and more nodes come to an end too.
+// given graph, of expanded composites and of inlined bodies add to the budget, so rules that make more and more nodes
+// come to an end too.
 static constexpr uint64_t kVisitsPerNode = 64;
 
 // How many readers rules may follow, for each node and for a graph. A network takes a few for each of its quotients.

@@ -14,7 +14,7 @@ static bool are_few(Expr x) {
   return count.is_literal() && count.literal() < kLeastNumbers;
 }
 
-// The ops between one 8-bit value and an anchor that is a function of each of its numbers.
+// The ops from one 8-bit value up to the anchor: elementwise ones, and dequantize_linear.
 class ByteFunction {
  public:
   static constexpr int kDeepest = 8;  // ops below the anchor

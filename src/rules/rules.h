@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The written rules, by subject: each family's file adds its own to a set.
+// The rules, by subject: each family's file adds its own to a set.
 #pragma once
 
 #include "rewrite/rule_set.h"
