@@ -17,7 +17,7 @@ struct Fraction {
 
 // The fraction with the smallest denominator, at most 4096, that rounds to x.
 template <class Float>
-std::optional<Fraction> fraction_of(Float x) {
+std::optional<Fraction> simple_fraction_of(Float x) {
   static constexpr int64_t kLargestDenominator = 4096;
   static constexpr double kLargestNumerator = 0x1p40;
   for (int64_t denominator = 1; denominator <= kLargestDenominator; denominator++) {

@@ -81,7 +81,7 @@ class Normaliser {
  private:
   Status visit(size_t i, const AttrDef& def) {
     switch (def.role) {
-      case AttrRole::kPlain:
+      case AttrRole::kPlain: return {};    // not reached: run() skips it
       case AttrRole::kBesides: return {};  // handled with its axes
       case AttrRole::kSameAs: return fill(i, attrs_.get(def.with));
       case AttrRole::kShapeAxis:
@@ -100,8 +100,8 @@ class Normaliser {
         return type.rank() >= 2 ? per_axis(i, def, type.rank() - 2, "spatial axis") : Status();
       case AttrRole::kAxis:
       case AttrRole::kChannelAxis:
-      case AttrRole::kInsertedAxis:
-      case AttrRole::kCut: return absent(i) ? Status() : one_axis(i, def, type.rank());
+      case AttrRole::kInsertedAxis: return absent(i) ? Status() : one_axis(i, def, type.rank());
+      case AttrRole::kCut: return absent(i) ? Status() : cut(i, static_cast<int64_t>(type.rank()));
       case AttrRole::kPerm: return perm(i, type.rank());
       case AttrRole::kListedAxes: return listed_axes(i, def, type.rank());
       default: return set_of_axes(i, def, type);
@@ -121,7 +121,6 @@ class Normaliser {
   // ---- by role ----
 
   Status one_axis(size_t i, const AttrDef& def, size_t rank) {
-    if (def.role == AttrRole::kCut) return cut(i, static_cast<int64_t>(rank));
     bool is_channel = def.role == AttrRole::kChannelAxis && def.of + size_t{1} < in_.size();
     if (is_channel && in_[def.of + 1] && in_[def.of + 1]->rank() == 0) return set(i, def.fallback);
     return set(i, RLX_TRY(checked_axis(axis(i), rank + (def.role == AttrRole::kInsertedAxis))));

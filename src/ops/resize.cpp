@@ -27,7 +27,7 @@ static std::nullopt_t no_axes(Expr x, Code code, std::string message) {
 
 // floor(n * scale). A simple fraction stands for the scale that was rounded from it.
 static std::optional<Dim> scaled_size(Expr x, const Dim& n, double scale) {
-  auto fraction = fraction_of(scale);
+  auto fraction = simple_fraction_of(scale);
   if (!fraction) fraction = exact_fraction_of(scale);
   if (fraction) return floor_div(n * Dim(fraction->numerator), Dim(fraction->denominator));
   if (!n.is_literal())
@@ -120,7 +120,7 @@ static std::optional<Coordinate> exact_coordinates(Builder& b, const Resampled& 
   Expr n = b.size(axis.in, DType::kI64), o = b.size(axis.out, DType::kI64);
   Expr up = o, down = n;  // the scale is up / down
   if (axis.factor != 0) {
-    auto fraction = fraction_of(axis.factor);
+    auto fraction = simple_fraction_of(axis.factor);
     if (!fraction || fraction->numerator > kLargest) return std::nullopt;
     up = b.scalar(DType::kI64, static_cast<double>(fraction->numerator)),
     down = b.scalar(DType::kI64, static_cast<double>(fraction->denominator));

@@ -226,9 +226,10 @@ bool Match::require(const Dim& a, Guard::Relation relation, const Dim& b) const 
 struct Occurrence {
   Value value;
   size_t left = 0, right = 0;  // indices into the tree, or 0: it is not taken apart
-  size_t first = 0, end = 1;   // it and all below it have the numbers [first, end) of a walk from the root down
+  size_t count = 1;            // of it and all below it
+  size_t first = 0;            // they have so many numbers, from this one on, of a walk from the root down
   bool is_product() const { return left != 0; }
-  bool holds(const Occurrence& part) const { return first <= part.first && part.end <= end; }
+  bool holds(const Occurrence& part) const { return first <= part.first && part.first + part.count <= first + count; }
 };
 using ProductTree = std::vector<Occurrence>;
 static constexpr size_t kLargestProduct = 64;  // occurrences; what is left is not taken apart
@@ -355,14 +356,13 @@ class Matcher {
       tree.push_back({node.in[0]});
       tree.push_back({node.in[1]});
     }
-    // Parts have later indices than their whole. First `end` counts the occurrences, then it is a number.
+    // Parts have later indices than their whole.
     for (size_t at = tree.size(); at-- > 0;)
-      if (tree[at].is_product()) tree[at].end = 1 + tree[tree[at].left].end + tree[tree[at].right].end;
-    for (Occurrence& it : tree) {
-      it.end += it.first;
+      if (tree[at].is_product()) tree[at].count = 1 + tree[tree[at].left].count + tree[tree[at].right].count;
+    for (const Occurrence& it : tree) {
       if (!it.is_product()) continue;
       tree[it.left].first = it.first + 1;
-      tree[it.right].first = it.first + 1 + tree[it.left].end;
+      tree[it.right].first = it.first + 1 + tree[it.left].count;
     }
     return tree;
   }

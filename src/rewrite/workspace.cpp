@@ -154,6 +154,23 @@ void Workspace::note_op(Op op) {
 
 // ---- transactions ----
 
+// Whether the replacement already is the only reader of the value: nothing would change.
+bool Workspace::is_there_already(const Match& match, Value anchor, Expr replacement) const {
+  auto replaces = [&](const Replacement& it) { return it.first.node == anchor.node && is_used(it.first); };
+  return is_used_only_by(anchor, {{replacement.value().node}}) && std::ranges::none_of(match.offered(), replaces);
+}
+
+// Of the anchor, and of those other values that the rule offers to replace and that can be.
+std::vector<Workspace::Replacement> Workspace::replacements_of(const Match& match, Value anchor,
+                                                               Expr replacement) const {
+  std::vector<Replacement> replacements{{anchor, replacement.value()}};
+  for (const auto& [old, other] : match.offered())
+    if (graph_.is_same_type(graph_.type(old), graph_.type(other)) &&
+        (old.node == anchor.node || !closes_cycle({old, other})))
+      replacements.emplace_back(old, other);
+  return replacements;
+}
+
 bool Workspace::try_rule(const Rule& rule, uint32_t node) {
   if (options_.report) options_.report->attempts++;
   Graph::Mark mark = graph_.mark();
@@ -163,12 +180,8 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
   if (!rule.pattern.get() || find_match(rule.pattern, match)) replacement = rule.apply(match);
   Status status = builder_.take_status();
   std::string why = !status.ok() ? std::string(status.message()) : match.reason();
-  // A replacement that alone reads the value is there already: nothing would change.
-  auto is_there = [&] {
-    auto replaces = [&](const Replacement& it) { return it.first.node == node && is_used(it.first); };
-    return is_used_only_by(value, {{replacement.value().node}}) && std::ranges::none_of(match.offered(), replaces);
-  };
-  bool made = status.ok() && replacement && replacement.valid() && replacement.value() != value && !is_there();
+  bool made = status.ok() && replacement && replacement.valid() && replacement.value() != value &&
+              !is_there_already(match, value, replacement);
   if (made) {
     why = refusal(match, mark, replacement);
     made = why.empty();
@@ -179,11 +192,8 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
     return false;
   }
   note(rule, node, {});
-  std::vector<Replacement> replacements{{value, replacement.value()}};
-  for (const auto& [old, other] : match.offered())
-    if (graph_.is_same_type(graph_.type(old), graph_.type(other)) && (old.node == node || !closes_cycle({old, other})))
-      replacements.emplace_back(old, other);
-  if (graph_.info(graph_.node(node)).has_bodies)  // whose nodes the given graph did not count
+  std::vector<Replacement> replacements = replacements_of(match, value, replacement);
+  if (graph_.info(graph_.node(node)).has_bodies)  // the nodes of its bodies were not counted in the given graph
     visit_budget_ += kVisitsPerNode * (graph_.nodes().size() - mark.nodes);
   const std::string& name = graph_.node(node).name;
   name_readers_of_indices(graph_, mark.nodes, name);
@@ -260,12 +270,13 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
     states_[node].live ? enqueue(node) : forget(node);
 }
 
-// Whether `made` depends on `old`, a value that is replaced besides the anchor: then a cycle would close. The walk down
-// from `made` leaves out nodes with an earlier position than `old`, which cannot depend on it, and resident ones, which
-// depend on it only if it is resident itself. A long walk is given up: then the answer is yes.
+// Whether `made` may depend on `old`, a value that is replaced besides the anchor: then a cycle would close. The walk
+// down from `made` leaves out nodes with an earlier position than `old`, which cannot depend on it, and resident ones,
+// which depend on it only if it is resident itself. A long walk is given up: then the answer is yes.
 bool Workspace::closes_cycle(const Replacement& replacement) const {
   constexpr size_t kMaxSeen = 256;
   auto [old, made] = replacement;
+  if (facts_.is_resident(old)) return true;  // the walk would not find out
   std::vector<uint32_t> seen{made.node};
   for (size_t at = 0; at < seen.size(); at++) {
     if (seen[at] == old.node || seen.size() > kMaxSeen) return true;
@@ -274,7 +285,7 @@ bool Workspace::closes_cycle(const Replacement& replacement) const {
       if (!contains(seen, in.node)) seen.push_back(in.node);
     }
   }
-  return facts_.is_resident(old);
+  return false;
 }
 
 Status Workspace::expand(uint32_t index) {
@@ -297,7 +308,7 @@ Status Workspace::expand(uint32_t index) {
 
 void Workspace::note(const Rule& rule, uint32_t node, std::string_view reason) {
   if (!options_.report) return;
-  if (!reason.empty() && !noted_.insert(reinterpret_cast<uintptr_t>(&rule) * 31 + node).second) return;
+  if (!reason.empty() && !noted_.emplace(&rule, node).second) return;
   const std::string& name = graph_.node(node).name;
   options_.report->lines.push_back(
       {std::string(options_.pass), rule.name, name.empty() ? graph_.describe(node) : name, std::string(reason)});
