@@ -200,7 +200,7 @@ static void set_context(PassContext& context, const Device& device, const Device
   };
   context.refuses = [&, fallback](const Facts& facts, Value value) {
     Found found = find_kernel(device, fallback, options, facts, value.node);
-    bool is_there = found.kernel || (widens && can_be_widened(facts, value.node, context.is_native));
+    bool is_there = found.kernel || (widens && has_kernel_in_f32(facts, value.node, context.is_native));
     return is_there ? std::string() : found.why_not;
   };
 }

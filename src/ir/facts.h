@@ -96,7 +96,7 @@ class Facts {
   StableVector<ValueFacts> found_;                             // of values of which something is known
   std::vector<const ValueFacts*> known_;                       // by node, of output 0; null: not asked for yet
   std::unordered_map<uint32_t, const ValueFacts*> asked_for_;  // used instead of known_ for Asked::kValues
-  std::unordered_set<std::string> decided_;                    // symbols that contents decide in the run
+  std::unordered_set<std::string> fresh_;                      // symbols that contents decide in the run
 };
 
 // The param leaves in the sub-graphs of a node, at every level: their names are global to the program.

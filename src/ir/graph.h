@@ -125,8 +125,8 @@ class Graph : public SizeScope {
   // What the nodes are, without a walk over them.
   std::vector<bool> ops() const;  // by op: whether there is a node of it
   bool has_bodies() const { return with_bodies_ > 0; }
-  bool decides_sizes() const { return naming_sizes_ > 0; }  // as decided_sizes says
-  std::string describe(uint32_t node) const;                // "layer_norm 'encoder.0.norm' (%17)", for messages
+  bool decides_sizes() const { return deciding_ > 0; }  // as decided_sizes says
+  std::string describe(uint32_t node) const;            // "layer_norm 'encoder.0.norm' (%17)", for messages
 
   // ---- for code that rewrites graphs ----
 
@@ -172,9 +172,9 @@ class Graph : public SizeScope {
   ByName<uint32_t> leaf_index_;
   std::vector<GraphOutput> outputs_;
   ByName<uint32_t> output_index_;
-  std::vector<int> count_of_;               // by op
-  int with_bodies_ = 0, naming_sizes_ = 0;  // nodes
-  ByName<int> fresh_;                       // how many nodes decide the size of a symbol in the run
+  std::vector<int> count_of_;           // by op
+  int with_bodies_ = 0, deciding_ = 0;  // nodes
+  ByName<int> fresh_;                   // how many nodes decide the size of a symbol in the run
 };
 
 // Something for each value of a graph: [node][output].

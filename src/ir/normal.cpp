@@ -196,12 +196,12 @@ class Normaliser {
   Status resolve_sizes(size_t i, std::span<const Dim> from) {
     std::vector<Dim> sizes = std::get<std::vector<Dim>>(attrs_.values()[i]), rest(from.begin(), from.end());
     Dim known = 1;
-    Dim* open = nullptr;
+    Dim* unknown = nullptr;
     bool has_zero = false, is_ambiguous = false;  // ambiguous: there is no 0 in the input that a 0 cancels
     for (Dim& size : sizes) {
       if (size.is(-1)) {
-        if (open) return Status(Code::kShape, "more than one size is -1");
-        open = &size;
+        if (unknown) return Status(Code::kShape, "more than one size is -1");
+        unknown = &size;
         continue;
       }
       if (size.is_literal() && size.literal() < 0)
@@ -217,7 +217,7 @@ class Normaliser {
       else
         *zero = 1;
     }
-    if (!open) return {};
+    if (!unknown) return {};
     Dim total = element_count(rest);
     auto exact = exact_div(total, known);
     if (is_ambiguous || (has_zero && !exact)) return Status(Code::kShape, "-1 beside a size of 0 is ambiguous");
@@ -225,7 +225,7 @@ class Normaliser {
       return Status(Code::kShape,
                     format("the number of elements, {}, is not a multiple of the other sizes, {}", total, known))
           .with("got", known.text());
-    *open = exact ? *exact : floor_div(total, known);
+    *unknown = exact ? *exact : floor_div(total, known);
     return set(i, std::move(sizes));
   }
 

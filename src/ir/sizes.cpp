@@ -112,11 +112,11 @@ bool SizeScope::has_guard(Guard::Relation relation, const Dim& difference) const
 
 // For a term k * min(a, b) or k * max(a, b) of a dim: whether "the dim is >= 0" requires it with a as well as with b in
 // the place of the min or max. Otherwise it follows from either.
-static bool both_count(const Term& term) {
+static bool needs_both_operands(const Term& term) {
   return (term.atoms[0]->kind == Atom::kMax) == (term.coefficient < 0);
 }
 
-// A term of the dim that is k * min(a, b) or k * max(a, b), or null. One whose both operands count comes first, because
+// A term of the dim that is k * min(a, b) or k * max(a, b), or null. One that needs both operands comes first, because
 // it narrows the proof without a choice.
 static const Term* extreme_in(const Dim& dim) {
   if (dim.is_literal()) return nullptr;
@@ -125,7 +125,7 @@ static const Term* extreme_in(const Dim& dim) {
     if (term.atoms.size() != 1) continue;
     Atom::Kind kind = term.atoms[0]->kind;
     if (kind != Atom::kMax && kind != Atom::kMin) continue;
-    if (both_count(term)) return &term;
+    if (needs_both_operands(term)) return &term;
     if (!found) found = &term;
   }
   return found;
@@ -145,7 +145,8 @@ bool SizeScope::is_at_most(const Dim& a, const Dim& b, int depth) const {
   const Atom& atom = *extreme->atoms[0];
   Dim rest = difference - Dim::from({{*extreme}});
   auto holds_with = [&](const Dim& operand) { return is_at_most(0, rest + extreme->coefficient * operand, depth - 1); };
-  return both_count(*extreme) ? holds_with(atom.a) && holds_with(atom.b) : holds_with(atom.a) || holds_with(atom.b);
+  return needs_both_operands(*extreme) ? holds_with(atom.a) && holds_with(atom.b)
+                                       : holds_with(atom.a) || holds_with(atom.b);
 }
 
 // Looks at the dims as given, without resolving them.

@@ -39,7 +39,7 @@ Status disagree(const std::string& symbol, int64_t a, int64_t b) {
 struct Setting {
   const ParamTensors& params;
   EvalOptions options;
-  double* left = nullptr;  // the steps that it may still take (ops/work.h); null: any number
+  double* left = nullptr;  // the work that it may still do (ops/work.h); null: without a limit
 };
 
 Result<std::vector<Tensor>> run_inner(const Graph& graph, std::span<const Tensor> inputs, const SymbolLookup& around,
@@ -341,9 +341,9 @@ Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor
   return results;
 }
 
-Result<std::vector<Tensor>> interpret_within(const Graph& graph, double steps, const MakeTensor& make) {
+Result<std::vector<Tensor>> interpret_within(const Graph& graph, double work, const MakeTensor& make) {
   const ParamTensors none;
-  return Interpreter(graph, {none, {.make = &make}, &steps}, {}).run({});
+  return Interpreter(graph, {none, {.make = &make}, &work}, {}).run({});
 }
 
 }  // namespace rlx

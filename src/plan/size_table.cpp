@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Upper sizes of symbols and dims. Most of it is about sizes that a run finds: they are bounded by what decides
+// Upper sizes of symbols and dims. Most of it is about sizes that nodes decide: they are bounded by what decides
 // them, and are open if there is no useful bound.
 #include "plan/size_table.h"
 
@@ -14,7 +14,7 @@ namespace rlx {
 
 static constexpr int64_t kTooMany = int64_t{1} << 24;  // elements, along an axis or of a value
 
-// A size that the run finds must come from one node, and from no input: kernels read an input at its own size.
+// A size that is decided must come from one node, and from no input: kernels read an input at its own size.
 static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& decided,
                             SizeTable::NodeBySymbol& decider_of) {
   auto refuse = [&](const std::string& symbol, const std::string& other) {
@@ -111,7 +111,7 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
   RLX_TRY(check_order(graph, decider_of));
   const Joins joins = find_joins(decided);
   RLX_TRY(add_symbols(upper, decider_of, joins, {}));
-  Names found;  // by nodes, and not bounded by an option
+  Names found;  // decided by nodes, and not bounded by an option
   for (const auto& [name, node] : decider_of) found.insert(name);
   for (const auto& [name, size] : upper) found.erase(name);
   Names too_large;
@@ -135,7 +135,7 @@ Status SizeTable::add_symbols(const UpperSizes& upper, const NodeBySymbol& decid
     if (decider != decider_of.end()) upper_size = most_of(name, decider->second, joins, upper_size);
     auto given = wanted.find(name);
     if (given != wanted.end()) upper_size = given->second;
-    // A size that the run finds may have a very large maximum, which only says what an i32 or i64 can hold, or what a
+    // A size that a node decides may have a very large maximum, which only says what an i32 or i64 can hold, or what a
     // size without a bound can be. No plan can reserve memory for it, so the size is open.
     int64_t largest = std::max(kLargestSymbol, range.lo);
     bool is_large = decider != decider_of.end() && upper_size >= largest;
@@ -151,8 +151,8 @@ Status SizeTable::add_symbols(const UpperSizes& upper, const NodeBySymbol& decid
   return missing.empty() ? Status() : no_upper_sizes(missing);
 }
 
-// The found sizes that would make a value too large to reserve memory for, in the graph or in a body. Several of them
-// multiply, or a chain of branches doubles one, where nearly every run finds little: such sizes are open as well.
+// The decided sizes that would make a value too large to reserve memory for, in the graph or in a body. Several of them
+// multiply, or a chain of branches doubles one, where nearly every run has little: such sizes are open as well.
 void SizeTable::note_too_large(const Graph& graph, Names& found, Names& too_large) const {
   auto range_of_symbol = [&](std::string_view name) -> Interval {
     uint32_t symbol = found.contains(name) || &graph == &plan_.graph() ? plan_.symbol(name) : Plan::kNoSymbol;

@@ -15,8 +15,8 @@ class SizeTable {
  public:
   explicit SizeTable(Plan& plan) : plan_(plan) {}
 
-  // Gives every symbol of the graph an upper size; RLX_E_SHAPE names all that have none. A symbol that the run finds
-  // may stay open.
+  // Gives every symbol of the graph an upper size; RLX_E_SHAPE names all that have none. A symbol that a node
+  // decides may stay open.
   Status set_symbols(const UpperSizes& upper);
   using NodeBySymbol = std::unordered_map<std::string_view, uint32_t>;
 

@@ -92,7 +92,7 @@ uint32_t Workspace::load_node(uint32_t node, std::span<const uint32_t> same) {
     remember(node);
   }
   // A node that decides a size is needed by all that name the size, without an edge to them.
-  bool is_pinned = !is_pure(info, it.attrs) || info.is(kInterface) || info.names_sizes;
+  bool is_pinned = !is_pure(info, it.attrs) || info.is(kInterface) || info.decides_sizes;
   states_[node].pins += is_pinned;
   states_[node].live = true;
   states_[node].queued = !rules_.at(it.op).empty() || (options_.expands && !info.primitive());
@@ -235,7 +235,7 @@ bool Workspace::is_decided_again(uint32_t node, const Graph::Mark& mark) const {
     visit_decided_sizes(graph_.node(index), [&](const std::string& symbol, bool) { symbols.push_back(symbol); });
     return symbols;
   };
-  if (!graph_.info(graph_.node(node)).names_sizes) return false;
+  if (!graph_.info(graph_.node(node)).decides_sizes) return false;
   const std::vector<std::string> own = symbols_of(node);
   if (own.empty()) return true;
   for (auto made = static_cast<uint32_t>(mark.nodes); made < graph_.nodes().size(); made++)
@@ -251,7 +251,7 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
     acquire(made.node);
   }
   for (auto node = static_cast<uint32_t>(mark.nodes); node < graph_.nodes().size(); node++) {
-    if (!graph_.info(graph_.node(node)).names_sizes) continue;
+    if (!graph_.info(graph_.node(node)).decides_sizes) continue;
     states_[node].pins++;  // it may decide a size in the place of an old node, even if nothing reads it
     acquire(node);
   }

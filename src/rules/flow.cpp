@@ -83,7 +83,7 @@ ErrorEffect error_effect(const OpInfo& info) {
   return is_unknown || is_exact || info.is(kJumps) ? ErrorEffect::kJumps : ErrorEffect::kDrowns;
 }
 
-bool feeds_step(const Match& m, Expr x) {
+bool feeds_jump(const Match& m, Expr x) {
   std::vector<Value> followed{x.value()};
   auto follow = [&](uint32_t user) {
     const Node& node = m.graph().node(user);
