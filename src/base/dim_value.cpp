@@ -151,10 +151,6 @@ static std::optional<Interval> range_by_extreme(const Dim& dim, const Term& term
                    : Interval{std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
 }
 
-static bool is_extreme(const Term& term) {
-  return term.atoms.size() == 1 && (term.atoms[0]->kind == Atom::kMax || term.atoms[0]->kind == Atom::kMin);
-}
-
 // For each term whether it names a symbol that another one names. Else its range beside the others is its range alone.
 static std::vector<bool> sharing_terms(const std::vector<Term>& terms) {
   std::vector<bool> shares(terms.size());
@@ -189,11 +185,11 @@ static Interval range_of(const Dim& dim, Query& query) {
       std::optional<Interval> range;
       if (atom->kind == Atom::kFloorDiv) range = range_by_remainder(dim, atom, query);
       if (shares[i] && is_extreme(terms[i])) range = range_by_extreme(dim, terms[i], query);
-      if (range) known = {std::max(known.lo, range->lo), std::min(known.hi, range->hi)};
+      if (range) known = intersection(known, *range);
     }
     sum = add(sum, product);
   }
-  return {std::max(sum.lo, known.lo), std::min(sum.hi, known.hi)};
+  return intersection(sum, known);
 }
 
 Interval range_of(const Dim& dim, const RangeLookup& ranges) {

@@ -14,8 +14,7 @@ namespace rlx {
 
 Interval SymbolRanges::narrowed(std::string_view symbol, Interval range) const {
   auto found = ranges_.find(symbol);
-  if (found == ranges_.end()) return range;
-  return {std::max(range.lo, found->second.lo), std::min(range.hi, found->second.hi)};
+  return found == ranges_.end() ? range : intersection(range, found->second);
 }
 
 bool SymbolRanges::narrow(std::string_view symbol, Interval range, size_t time) {
@@ -50,12 +49,6 @@ static bool is_linear(const Dim& dim) {
   return dim.is_literal() || std::ranges::all_of(dim.polynomial()->terms, [](const Term& term) {
            return term.atoms.empty() || (term.atoms.size() == 1 && term.atoms[0]->kind == Atom::kSymbol);
          });
-}
-
-static bool names(const Dim& dim, std::string_view symbol) {
-  bool found = false;
-  visit_symbols(dim, [&](const std::string& name) { found |= name == symbol; });
-  return found;
 }
 
 // The terms for whose symbols "the dim is 0" can be solved.

@@ -77,7 +77,8 @@ class Facts {
   Phase phase(uint32_t node) const { return phases_[node]; }
   std::span<const Phase> phases() const { return phases_; }
   bool is_resident(Value value) const { return present(value) && phases_[value.node] == Phase::kResident; }
-  bool reads_params(uint32_t node) const { return reads_params_[node]; }
+  // Whether the node depends on constants and sizes alone.
+  bool is_known(uint32_t node) const { return phases_[node] != Phase::kRun && !reads_params_[node]; }
 
   std::optional<double> splat(Value value) { return of(value).splat; }
   const Affine* affine(Value value) { return of(value).affine.get(); }

@@ -8,6 +8,7 @@
 
 #include "base/shortened.h"
 #include "ir/body.h"
+#include "ir/infer.h"
 #include "ir/normal.h"
 #include "ir/symbols.h"
 

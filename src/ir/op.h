@@ -114,6 +114,7 @@ struct OpInfo {
   Op op() const { return static_cast<Op>(id); }
   bool is(Trait trait) const { return (traits & trait) != 0; }
   bool moves() const { return is(kView) || is(kMoves); }
+  bool cannot_fail() const { return is(kElementwise) || is(kView) || is(kTotal); }
   bool primitive() const { return decompose == nullptr; }
   bool is_for_users() const { return !is(kInternal) && !is(kLeaf); }  // a builder can make one
 };

@@ -57,7 +57,7 @@ Dim SizeScope::not_negative(const Dim& dim) const {
 Status SizeScope::declare_symbol(std::string_view name, Interval range) {
   const auto* known = find_symbol(name);
   Interval before = known ? known->second : Interval();
-  Interval both{std::max(before.lo, range.lo), std::min(before.hi, range.hi)};
+  Interval both = intersection(before, range);
   auto refuse = [&](const std::string& why) {
     return Status(Code::kRange, format("the size '{}' {}", name, why)).with("value", name);
   };
@@ -122,9 +122,7 @@ static const Term* extreme_in(const Dim& dim) {
   if (dim.is_literal()) return nullptr;
   const Term* found = nullptr;
   for (const Term& term : dim.polynomial()->terms) {
-    if (term.atoms.size() != 1) continue;
-    Atom::Kind kind = term.atoms[0]->kind;
-    if (kind != Atom::kMax && kind != Atom::kMin) continue;
+    if (!is_extreme(term)) continue;
     if (needs_both_operands(term)) return &term;
     if (!found) found = &term;
   }
@@ -204,21 +202,14 @@ bool SizeScope::proves(Guard::Relation relation, const Dim& a, const Dim& b) con
   return has_relation(Guard::kLessEqual, 0, difference) && has_relation(Guard::kLessEqual, difference, 0);
 }
 
-namespace {
-
 // Two sets of sizes, those that ranges and guards allow: each symbol at its least, and each at its largest. What does
 // not hold at one of them has no proof. To see that costs far less than to look for one.
-class Corners {
+class SizeScope::Corners {
  public:
-  explicit Corners(const SizeScope& scope) : scope_(scope) {}
-
-  void keep_allowed_by(const std::vector<Guard>& guards) {
-    constexpr size_t kMost = 8;  // more of them hardly ever hold at a corner
-    for (bool& is_allowed : is_allowed_) is_allowed &= guards.size() <= kMost;
-    for (const Guard& guard : guards)
-      for (size_t i = 0; i < 2; i++)
-        is_allowed_[i] = is_allowed_[i] && holds_at(i, guard.relation, guard.a, guard.b) == true;
+  explicit Corners(const SizeScope& scope) : scope_(scope) {
+    for (const SizeScope* at = &scope; at; at = at->around_) keep_allowed_by(at->guards_);
   }
+
   bool refute(Guard::Relation relation, const Dim& a, const Dim& b) const {
     for (size_t i = 0; i < 2; i++)
       if (is_allowed_[i] && holds_at(i, relation, a, b) == false) return true;
@@ -226,6 +217,14 @@ class Corners {
   }
 
  private:
+  void keep_allowed_by(const std::vector<Guard>& guards) {
+    constexpr size_t kMost = 8;  // more of them hardly ever hold at a corner
+    for (bool& is_allowed : is_allowed_) is_allowed &= guards.size() <= kMost;
+    for (const Guard& guard : guards)
+      for (size_t i = 0; i < 2; i++)
+        is_allowed_[i] = is_allowed_[i] && holds_at(i, guard.relation, guard.a, guard.b) == true;
+  }
+
   // nullopt: sizes that are too large tell nothing.
   std::optional<bool> holds_at(size_t corner, Guard::Relation relation, const Dim& a, const Dim& b) const {
     auto x = value(a, corner), y = value(b, corner);
@@ -244,11 +243,8 @@ class Corners {
   std::array<bool, 2> is_allowed_{true, true};
 };
 
-}  // namespace
-
 bool SizeScope::implies(Guard::Relation relation, const Dim& a, const Dim& b) const {
   Corners corners(*this);
-  for (const SizeScope* scope = this; scope; scope = scope->around_) corners.keep_allowed_by(scope->guards_);
   if (corners.refute(relation, a, b)) return false;
   if (proves(relation, a, b)) return true;
   // Either may have fewer terms. Dims as given count too, because guards are recorded about them.
@@ -262,7 +258,6 @@ bool SizeScope::implies(Guard::Relation relation, const Dim& a, const Dim& b) co
 Dim SizeScope::resolved(const Dim& dim) const {
   if (dim.is_literal()) return dim;
   Corners corners(*this);
-  for (const SizeScope* scope = this; scope; scope = scope->around_) corners.keep_allowed_by(scope->guards_);
   return rewritten(dim, [&](Atom::Kind kind, const Dim& a, const Dim& b) -> std::optional<Dim> {
     if (kind != Atom::kMax && kind != Atom::kMin) return std::nullopt;
     auto decided = [&](bool b_is_larger) { return b_is_larger == (kind == Atom::kMax) ? b : a; };
@@ -395,9 +390,8 @@ static Guard in_normal_form(Guard guard) {
   Dim difference = guard.b - guard.a;
   if (guard.relation != Guard::kEqual || difference.is_literal()) return guard;
   for (const Term& term : difference.polynomial()->terms) {
-    if (term.atoms.size() != 1 || (term.coefficient != 1 && term.coefficient != -1)) continue;
+    if (!is_extreme(term) || (term.coefficient != 1 && term.coefficient != -1)) continue;
     const Atom& atom = *term.atoms[0];
-    if (atom.kind != Atom::kMin && atom.kind != Atom::kMax) continue;
     size_t others = term_count(difference) - 1;  // counted first: to subtract each of many min takes quadratic time
     if (term_count(atom.a) != others && term_count(atom.b) != others) continue;
     Dim equal = Dim(-term.coefficient) * (difference - Dim::from({{term}}));

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/contains.h"
+#include "ir/infer.h"
 #include "ir/normal.h"
 #include "ir/probe.h"
 

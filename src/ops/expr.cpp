@@ -353,8 +353,7 @@ bool require_stretch(Expr x, std::string_view what, std::span<const Dim> dims) {
 }
 
 std::optional<Dim> divided(Expr x, const Dim& a, const Dim& b) {
-  if (a == b) return Dim(1);  // of 0, too: a size that a run sets to 0 has the same quotient
-  if (auto exact = exact_div(a, b)) return exact;
+  if (auto exact = exact_quotient(a, b)) return exact;
   Dim quotient = floor_div(a, b);
   if (b.is(0) || !require(x, Guard::kEqual, a, quotient * b)) return std::nullopt;
   return quotient;

@@ -283,8 +283,7 @@ Result<Tensor> convert(const Tensor& tensor, DType to) {
 
 // A loop over empty rows takes time too. It is left out only if the op cannot fail.
 static bool has_nothing_to_do(const OpInfo& info, std::span<const Operand> out) {
-  bool is_total = info.is(kTotal) || info.is(kElementwise) || info.is(kView);
-  return is_total && std::ranges::all_of(out, [](const Operand& it) { return !it || it.count() == 0; });
+  return info.cannot_fail() && std::ranges::all_of(out, [](const Operand& it) { return !it || it.count() == 0; });
 }
 
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,

@@ -33,6 +33,8 @@ struct PassContext {
   RewriteOptions rewrite_options(std::string_view pass) const;
 };
 
+bool is_spelling(const Facts& facts, Value value);  // a composite that is only a name for its decomposition
+
 using PassFn = Result<Graph> (*)(Graph, PassContext&);
 
 // The passes; compile.cpp lists them in order. One file each.

@@ -7,6 +7,7 @@
 
 #include "base/contains.h"
 #include "ir/facts.h"
+#include "ir/infer.h"
 #include "ir/normal.h"
 #include "passes/pass.h"
 #include "passes/region_bodies.h"

@@ -62,8 +62,7 @@ Pattern product(std::vector<Pattern> factors, double number) {
 }
 Pattern maybe_cast(Pattern x) {
   Pattern cast = op(Op::kCast, {x}).shared().where("a cast between a half and f32", [](const Match& m, Expr y) {
-    DType from = m.input(y, 0).dtype(), to = y.dtype();
-    return (is_half(from) && to == DType::kF32) || (from == DType::kF32 && is_half(to));
+    return is_between_half_and_f32(m.input(y, 0).dtype(), y.dtype());
   });
   return either({x, cast});
 }
@@ -145,9 +144,7 @@ bool Match::is_resident(Expr x) const {
   return workspace_->facts().is_resident(x.value());
 }
 bool Match::is_known(Expr x) const {
-  const Facts& facts = workspace_->facts();
-  uint32_t node = x.value().node;
-  return facts.phase(node) != Phase::kRun && !facts.reads_params(node);
+  return workspace_->facts().is_known(x.value().node);
 }
 std::optional<double> Match::found_in(Expr x, Look look) const {
   return workspace_->found_in(x.value(), look);

@@ -350,8 +350,8 @@ std::optional<double> Workspace::found_in(Value constant, Look look) {
 bool Workspace::may_be_repeated(Value value) const {
   const Node& node = graph_.node(value);
   const OpInfo& info = graph_.info(node);
-  bool size_only = facts_.phase(value.node) != Phase::kRun && !facts_.reads_params(value.node);
-  return info.is(kLeaf) || info.is(kView) || node.op == Op::kCast || size_only || facts_.is_resident(value);
+  return info.is(kLeaf) || info.is(kView) || node.op == Op::kCast || facts_.is_known(value.node) ||
+         facts_.is_resident(value);
 }
 
 // ---- the resulting graph ----

@@ -169,9 +169,8 @@ Expr scores_softcapped(const Match& m) {
 
 // cast(scores) between halves and f32, either way: attention computes in f32 and rounds once
 Expr scores_cast(const Match& m) {
-  DType from = m.in(0).dtype(), to = m.anchor().dtype();
-  bool is_wide = (is_half(from) && to == DType::kF32) || (from == DType::kF32 && is_half(to));
-  auto s = is_wide ? take_scores(m, m.in(0)) : std::nullopt;
+  DType to = m.anchor().dtype();
+  auto s = is_between_half_and_f32(m.in(0).dtype(), to) ? take_scores(m, m.in(0)) : std::nullopt;
   if (!s) return Expr();
   if (is_half(to) && s->bias && !is_half(s->bias.dtype())) return m.miss("a bias that a half makes infinite");
   if (is_half(to)) s->additive = Expr();  // it may be infinite as a half, so it must not become a bias

@@ -161,7 +161,7 @@ class Equations {
   // Ranges that have no size in common are of inputs that disagree, which a check will tell.
   void narrow(uint32_t symbol, Interval fits) {
     auto [found, is_new] = ranges_.emplace(symbol, fits);
-    Interval both{std::max(found->second.lo, fits.lo), std::min(found->second.hi, fits.hi)};
+    Interval both = intersection(found->second, fits);
     if (both.lo > both.hi) {
       if (is_new) ranges_.erase(found);
       return;
@@ -183,9 +183,8 @@ class Equations {
     };
     auto range = ranges_.find(symbol);
     if (range == ranges_.end()) return guessed(symbol, equations, fits);
-    Interval legal = legal_(symbol), left = range->second;
-    Interval both{std::max(legal.lo, left.lo), std::min(legal.hi, left.hi)};
-    if (both.lo > both.hi) both = left;
+    Interval both = intersection(legal_(symbol), range->second);
+    if (both.lo > both.hi) both = range->second;
     int64_t found = first_of(both, fits);
     return found == kUnknownSize ? both.lo : found;  // a check will tell which dim does not fit
   }
