@@ -5,9 +5,9 @@
  *  - A function that can fail returns rlx_status_t *: NULL is success, anything else is owned by the caller
  *    (rlx_status_take reads and releases it). Its out parameters come last and are always written: NULL, 0 or "" on
  *    failure.
- *  - Strings are UTF-8 and NUL-terminated. Else a new name, an attribute or an option is RLX_E_INVALID_ARGUMENT, and a
- *    name to look up is that or not found. Paths of files may be any bytes; messages show bytes that are not UTF-8 by
- *    number.
+ *  - Strings are UTF-8 and NUL-terminated. If they are not UTF-8: a new name, an attribute or an option is
+ *    RLX_E_INVALID_ARGUMENT; a name to look up is that, or not found. Paths of files may be any bytes; messages show
+ *    bytes that are not UTF-8 by number.
  *  - A pointer argument is used before the call returns and never kept, unless its comment says "retained" (a reference
  *    is taken) or "borrowed" (must outlive the handle).
  *  - A required pointer that is NULL is RLX_E_INVALID_ARGUMENT; where no status is returned the result is NULL, 0 or
@@ -201,8 +201,8 @@ RLX_MUST rlx_status_t *rlx_attrs_get_str(const rlx_attrs_t *attrs, const char *k
 
 /* The ops and options that the library knows, as JSON. what: "op.softmax" (its meaning, inputs and outputs with their
  * dtypes, attributes with kinds and defaults, and the kernels of each device), "ops" (all ops), or the options of a
- * call: "options.env", "options.compile", "options.import", "options.model" (the policy, beside the options of compile).
- * Errors: RLX_E_NOT_FOUND. */
+ * call: "options.env", "options.compile", "options.import", "options.model" (the policy, beside the options of
+ * compile). Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_blob_t **json);
 
 /* ---- what the host may own ---- */
@@ -245,7 +245,8 @@ RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_bl
  *   progress      called now and then by long calls (importing, compiling, setting params): what they do, and the
  *                 fraction that is done, 0 to 1. One call of the library never has two of these at once. RLX_CB_OK: the
  *                 call goes on. RLX_CB_STOP: it returns RLX_E_CANCELLED. Any other value: it returns RLX_E_CALLBACK. A
- *                 call that ends so has changed nothing. A struct_size that ends before it is accepted.
+ *                 call that ends so has changed nothing. A struct that ends before this member is
+ *                 accepted too.
  * Where log, alloc, parallel_for or progress throws an exception of C++, the call of the library returns
  * RLX_E_CALLBACK. No other function may throw, and no thread may still be in parallel_for's work when it does. */
 typedef struct rlx_host {
@@ -329,8 +330,8 @@ RLX_MUST rlx_status_t *rlx_device_get_str(const rlx_device_t *device, const char
 
 /* The report "dispatch" (rlx_compiled_report) of a graph as it is, without compiling it: for each node its path on this
  * device, and why kernels refused it. "expanded" here: the device has no kernel for the composite, and would run its
- * decomposition. A graph with unsupported nodes is not an error. options: as in rlx_compile, may be NULL. Errors: the one
- * that the graph holds, and those of rlx_compile for its options. */
+ * decomposition. A graph with unsupported nodes is not an error. options: as in rlx_compile, may be NULL. Errors: the
+ * one that the graph holds, and those of rlx_compile for its options. */
 RLX_MUST rlx_status_t *rlx_device_supports(const rlx_device_t *device, const rlx_graph_t *graph,
                                            const rlx_attrs_t *options, rlx_blob_t **json);
 
@@ -423,8 +424,8 @@ RLX_MUST rlx_status_t *rlx_tensor_copy(rlx_tensor_t *to, uint64_t to_offset, con
 
 /* A new host tensor with the elements converted as the op `cast` does: to a narrower float by rounding to nearest
  * even, to an integer by truncation and saturation, NaN to 0. Errors: RLX_E_DTYPE (no dtype; complex to real; from or
- * to a block-quantised dtype: the op `dequantize` reads one), RLX_E_STATE for a tensor of a call of a custom op that has
- * returned, or whose environment was released meanwhile, RLX_E_RANGE (a dim above 2^48). */
+ * to a block-quantised dtype: the op `dequantize` reads one), RLX_E_STATE for a tensor of a call of a custom op that
+ * has returned, or whose environment was released meanwhile, RLX_E_RANGE (a dim above 2^48). */
 RLX_MUST rlx_status_t *rlx_tensor_cast(const rlx_tensor_t *tensor, rlx_dtype_t dtype, rlx_tensor_t **out);
 
 /* The dtype, the shape and at most max_elements elements as text for people. The form of the text may change. */
@@ -683,8 +684,9 @@ RLX_API size_t rlx_compiled_shape(const rlx_compiled_t *compiled, int32_t kind, 
                                   size_t capacity);
 
 /* Sets one param; the tensor is retained and frozen. What depends on it is computed here, on the caller's thread.
- * Runs in flight finish with the old values; later runs use the new ones. If a param is set meanwhile, by another thread
- * or by a callback of the host, the work is done again with it; so a callback must not set one at each call. Errors:
+ * Runs in flight finish with the old values; later runs use the new ones. If a param is set meanwhile, by another
+ * thread or by a callback of the host, the work is done again with it; so a callback must not set one at each call.
+ * Errors:
  * RLX_E_NOT_FOUND, RLX_E_DTYPE, RLX_E_SHAPE, RLX_E_STATE for the program of a model (use rlx_model_set_param); nothing
  * changes then. */
 RLX_MUST rlx_status_t *rlx_compiled_set_param(rlx_compiled_t *compiled, const char *name, rlx_tensor_t *tensor);
@@ -713,10 +715,10 @@ RLX_MUST rlx_status_t *rlx_compiled_run(rlx_compiled_t *compiled, const char *co
  * "text": the optimised graph in the format "rlx", and the plan in comments. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const char *what, rlx_blob_t **out);
 
-/* ---- execution contexts: bind once, run many times. rlx_exec_run allocates nothing if every slot has its memory and no
- * size has changed, but for custom ops and ops without a kernel of their own (sort along another axis than the last,
- * fft, linear algebra ...), which take working memory from operator new; rlx_exec_submit makes a fence and what waits
- * for others. kind: RLX_INPUT or RLX_OUTPUT ---- */
+/* ---- execution contexts: bind once, run many times ----
+ * rlx_exec_run allocates nothing if every slot has its memory and no size has changed. Only custom ops, and ops without
+ * a kernel of their own (sort along another axis than the last, fft, linear algebra ...), take working memory from
+ * operator new. rlx_exec_submit makes a fence and what waits for others. kind: RLX_INPUT or RLX_OUTPUT. */
 
 /* A new context with an arena. A slot without a binding gets memory of its own when it is first needed. Memory that
  * runs write (outputs, linked inputs) must not overlap other bound memory: binding it is RLX_E_INVALID_ARGUMENT then,
@@ -752,16 +754,16 @@ RLX_MUST rlx_status_t *rlx_exec_bind_ptr(rlx_exec_t *exec, int32_t kind, size_t 
 RLX_MUST rlx_status_t *rlx_exec_tensor(rlx_exec_t *exec, int32_t kind, size_t slot, rlx_tensor_t **out);
 
 /* Sets a size that no bound input gives, for later runs. The initial size is the planned one. Where the bound inputs
- * allow several sizes, as f32[n/2] of 3 rows allows 6 and 7, it must be one of them, else the run returns RLX_E_SHAPE; if
- * none was set, the least is taken. Errors: RLX_E_NOT_FOUND, RLX_E_RANGE (below the declared minimum or above the planned
- * size), RLX_E_INVALID_ARGUMENT for a size that the run finds or that an `if` chooses. */
+ * allow several sizes, as f32[n/2] of 3 rows allows 6 and 7, it must be one of them, else the run returns RLX_E_SHAPE;
+ * if none was set, the least is taken. Errors: RLX_E_NOT_FOUND, RLX_E_RANGE (below the declared minimum or above the
+ * planned size), RLX_E_INVALID_ARGUMENT for a size that the run finds or that an `if` chooses. */
 RLX_MUST rlx_status_t *rlx_exec_set_dim(rlx_exec_t *exec, const char *symbol, int64_t size);
 
 /* Carries state from run to run without a copy: at the start of every run but the first after this call, the output
  * slot and the input slot exchange their memory, and the input takes the sizes of the output. Between two runs the
  * output holds what the last run wrote. Waits for runs in flight. Errors: RLX_E_RANGE (slot), RLX_E_DTYPE, RLX_E_SHAPE
  * (rank), RLX_E_EXISTS (a slot is linked already). A run that has to exchange the two slots returns RLX_E_STATE if one
- * of them is bound and the other is not. Binding the output goes on from there: what it holds is copied to the input
+ * of them is bound and the other is not. Binding the output keeps the state: what it holds is copied to the input
  * (after the runs in flight), whose bound memory must have room for it. Binding the input begins a new state. */
 RLX_MUST rlx_status_t *rlx_exec_link(rlx_exec_t *exec, size_t output, size_t input);
 
@@ -850,9 +852,10 @@ RLX_MUST rlx_status_t *rlx_model_create(const rlx_graph_t *graph, rlx_weights_t 
  * Where values of an input decide the structure of the graph (the axes of a reduction, say), or the file does not say
  * the rank of an input, the model imports the file again for each set of values, of at most 64 elements, and ranks. It
  * keeps at most cache.capacity of these graphs. rlx_model_graph then has only the inputs and params, and rlx_model_get
- * is RLX_E_UNSUPPORTED. If a rank is open, so are rlx_graph_print and rlx_graph_value_info of that input. This call maps
- * the file and all its external data, so no later import looks for them by name; what of it cannot be opened yet is
- * looked for again when it is needed, in the folder that the file is in now. Errors: of both. */
+ * is RLX_E_UNSUPPORTED. If a rank is open, rlx_graph_print, and rlx_graph_value_info of that input, are
+ * RLX_E_UNSUPPORTED too. This call maps the file and all its external data, so no later import looks for them by name;
+ * what of it cannot be opened yet is looked for again when it is needed, in the folder that the file is in now. Errors:
+ * of both. */
 RLX_MUST rlx_status_t *rlx_model_open(rlx_env_t *env, const char *path, const rlx_attrs_t *policy, rlx_model_t **out);
 
 /* Takes one more reference and returns its argument. */
@@ -985,7 +988,7 @@ RLX_API int32_t rlx_opcall_fail(rlx_opcall_t *call, rlx_code_t code, const char 
 /* Calls fn(arg, i) once for each i below n, on the threads of the environment or of the host's pool, in any order, and
  * returns when all are done. In infer, within fn, and where no thread is free, it calls fn here, one after another. fn
  * may use the call, but not set a shape. If fn throws, calls that have not begun are left out, and the call fails as if
- * the callback had thrown; so it does (RLX_E_INVALID_ARGUMENT) if fn is NULL or n is above PTRDIFF_MAX. */
+ * the callback had thrown. If fn is NULL or n is above PTRDIFF_MAX, it fails with RLX_E_INVALID_ARGUMENT. */
 RLX_API void rlx_opcall_parallel_for(rlx_opcall_t *call, size_t n, rlx_index_fn fn, void *arg);
 
 /* ---- bytes ---- */

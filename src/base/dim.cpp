@@ -93,12 +93,10 @@ static std::vector<Term> terms_of(const Dim& dim) {
   return {Term{saturate(dim.literal()), {}}};
 }
 
-// Whether the term is a multiple of max(a, b) or min(a, b).
-static bool is_extreme(const Term& term) {
+// Whether the term is a multiple of max(a, b) or min(a, b), of short operands.
+static bool is_short_extreme(const Term& term) {
   auto is_short = [](const Dim& dim) { return dim.is_literal() || dim.polynomial()->terms.size() <= 8; };
-  if (term.atoms.size() != 1) return false;
-  const Atom& atom = *term.atoms[0];
-  return (atom.kind == Atom::kMax || atom.kind == Atom::kMin) && is_short(atom.a) && is_short(atom.b);
+  return is_extreme(term) && is_short(term.atoms[0]->a) && is_short(term.atoms[0]->b);
 }
 
 // The sum of two terms whose pairs of operands are equal up to an offset. max(a, b) + min(a, b) = a + b, and the
@@ -115,10 +113,10 @@ static std::optional<Dim> join_extremes(const Term& x, const Term& y) {
 
 static bool join_extremes(std::vector<Term>& terms) {
   constexpr auto kMost = 8;  // every pair is tried, and longer sums hardly ever simplify
-  if (std::count_if(terms.begin(), terms.end(), is_extreme) > kMost) return false;
+  if (std::count_if(terms.begin(), terms.end(), is_short_extreme) > kMost) return false;
   for (size_t i = 0; i < terms.size(); i++)
-    for (size_t j = i + 1; j < terms.size() && is_extreme(terms[i]); j++) {
-      auto joined = is_extreme(terms[j]) ? join_extremes(terms[i], terms[j]) : std::nullopt;
+    for (size_t j = i + 1; j < terms.size() && is_short_extreme(terms[i]); j++) {
+      auto joined = is_short_extreme(terms[j]) ? join_extremes(terms[i], terms[j]) : std::nullopt;
       if (!joined) continue;
       terms.erase(terms.begin() + static_cast<ptrdiff_t>(j));
       terms.erase(terms.begin() + static_cast<ptrdiff_t>(i));
@@ -444,6 +442,12 @@ void visit_symbols(const Dim& dim, VisitSymbol visit) {
       visit_symbols(atom->a, visit);
       visit_symbols(atom->b, visit);
     }
+}
+
+bool names(const Dim& dim, std::string_view symbol) {
+  bool found = false;
+  visit_symbols(dim, [&](const std::string& name) { found |= name == symbol; });
+  return found;
 }
 
 // ---- conditions as sizes ----

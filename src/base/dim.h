@@ -64,6 +64,11 @@ class Dim {
   std::shared_ptr<const Polynomial> terms_;
 };
 
+// As exact_div, and 1 for equal dims: for 0, too, as a size that a run sets to 0 has the same quotient.
+inline std::optional<Dim> exact_quotient(const Dim& a, const Dim& b) {
+  return a == b ? Dim(1) : exact_div(a, b);
+}
+
 // A factor of a term: a symbol; a floor(a/b), max(a,b) or min(a,b) that does not simplify; or an a*b that is too long
 // or too large to multiply out.
 struct Atom {
@@ -116,6 +121,11 @@ inline constexpr int64_t kLargestSymbol = (int64_t{1} << 30) - 1;
 // The largest number that may stand as a size in a graph.
 inline constexpr int64_t kLargestSize = int64_t{1} << 48;
 
+// Of what both allow; lo > hi if that is nothing.
+inline Interval intersection(Interval a, Interval b) {
+  return {a.lo > b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi};
+}
+
 using RangeLookup = std::function<Interval(std::string_view)>;
 Interval range_of(const Dim& dim, const RangeLookup& ranges);
 
@@ -126,6 +136,7 @@ Dim rewritten(const Dim& dim, const AtomRewrite& replacement);
 Dim substitute(const Dim& dim, const std::function<std::optional<Dim>(std::string_view)>& replacement);
 using VisitSymbol = FunctionRef<void(const std::string& symbol)>;
 void visit_symbols(const Dim& dim, VisitSymbol visit);
+bool names(const Dim& dim, std::string_view symbol);  // whether the symbol is one of them
 
 // "+ - *", "/" rounding down, "min(a,b)", "max(a,b)", parentheses, integers, symbols. A symbol is a C identifier that
 // may also hold dots, or any text in single quotes. Errors name the column.

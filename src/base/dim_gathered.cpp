@@ -18,9 +18,8 @@ static int64_t coefficient_of(const std::vector<AtomPtr>& atoms, const Dim& sum)
 }
 
 // max(a, b), -max(a, b), and so for min.
-static bool is_extreme(const Term& term) {
-  if (term.atoms.size() != 1 || (term.coefficient != 1 && term.coefficient != -1)) return false;
-  return term.atoms[0]->kind == Atom::kMax || term.atoms[0]->kind == Atom::kMin;
+static bool is_bare_extreme(const Term& term) {
+  return is_extreme(term) && (term.coefficient == 1 || term.coefficient == -1);
 }
 
 // The terms beside the extreme that cancel with one of its operands.
@@ -49,7 +48,7 @@ static Dim with_moved(const Dim& sum, const Term& extreme, Dim moving) {
 static std::optional<Dim> shorter(const Dim& sum) {
   if (sum.is_literal()) return std::nullopt;
   for (const Term& term : sum.polynomial()->terms) {
-    if (!is_extreme(term)) continue;
+    if (!is_bare_extreme(term)) continue;
     Dim moving = moving_terms(sum, term);
     if (moving.is(0)) continue;
     if (Dim made = with_moved(sum, term, std::move(moving)); made.parts() < sum.parts()) return made;

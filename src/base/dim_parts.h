@@ -13,6 +13,11 @@ namespace rlx {
 int compare(const Atom& a, const Atom& b);  // a total order
 size_t hash_of_opposite(const Dim& dim);    // the hash of -dim
 
+// Whether the term is a multiple of max(a, b) or min(a, b).
+inline bool is_extreme(const Term& term) {
+  return term.atoms.size() == 1 && (term.atoms[0]->kind == Atom::kMax || term.atoms[0]->kind == Atom::kMin);
+}
+
 namespace saturating {
 
 inline constexpr int64_t kLimit = Interval::kUnbounded;

@@ -6,12 +6,6 @@
 
 namespace rlx {
 
-static bool names(const Dim& dim, std::string_view symbol) {
-  bool found = false;
-  visit_symbols(dim, [&](const std::string& name) { found |= name == symbol; });
-  return found;
-}
-
 static bool names(const Atom& atom, std::string_view symbol) {
   return atom.kind == Atom::kSymbol ? atom.name == symbol : names(atom.a, symbol) || names(atom.b, symbol);
 }

@@ -83,8 +83,7 @@ static bool spend(Query& query, const Dim& sum) {
 
 static Interval range_of(const Dim& dim, Query& query);
 
-// An end that has saturated stands for all numbers beyond it: 2^62 as the largest value is no bound, so it stays one if
-// something is subtracted.
+// An end that has saturated stands for all numbers beyond it, so it does not move: 2^62 minus 1 is still no bound.
 static Interval add(Interval a, Interval b) {
   bool falls = a.lo <= -kLimit || b.lo <= -kLimit, rises = a.hi >= kLimit || b.hi >= kLimit;
   return {falls ? -kLimit : add(a.lo, b.lo), rises ? kLimit : add(a.hi, b.hi)};
@@ -152,10 +151,6 @@ static std::optional<Interval> range_by_extreme(const Dim& dim, const Term& term
                    : Interval{std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
 }
 
-static bool is_extreme(const Term& term) {
-  return term.atoms.size() == 1 && (term.atoms[0]->kind == Atom::kMax || term.atoms[0]->kind == Atom::kMin);
-}
-
 // For each term whether it names a symbol that another one names. Else its range beside the others is its range alone.
 static std::vector<bool> sharing_terms(const std::vector<Term>& terms) {
   std::vector<bool> shares(terms.size());
@@ -192,11 +187,11 @@ static Interval range_of(const Dim& dim, Query& query) {
       std::optional<Interval> range;
       if (atom->kind == Atom::kFloorDiv) range = range_by_remainder(dim, atom, query);
       if (shares[i] && is_extreme(terms[i])) range = range_by_extreme(dim, terms[i], query);
-      if (range) known = {std::max(known.lo, range->lo), std::min(known.hi, range->hi)};
+      if (range) known = intersection(known, *range);
     }
     sum = add(sum, product);
   }
-  return {std::max(sum.lo, known.lo), std::min(sum.hi, known.hi)};
+  return intersection(sum, known);
 }
 
 Interval range_of(const Dim& dim, const RangeLookup& ranges) {

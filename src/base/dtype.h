@@ -86,6 +86,9 @@ inline bool is_half(DType dtype) {
 inline DType compute_dtype(DType dtype) {
   return is_half(dtype) ? DType::kF32 : dtype;
 }
+inline bool is_between_half_and_f32(DType from, DType to) {  // a conversion, either way
+  return (is_half(from) && to == DType::kF32) || (from == DType::kF32 && is_half(to));
+}
 inline bool is_complex(DType dtype) {
   return dtypes::Z.has(dtype);
 }

@@ -17,7 +17,7 @@ struct Fraction {
 
 // The fraction with the smallest denominator, at most 4096, that rounds to x.
 template <class Float>
-std::optional<Fraction> fraction_of(Float x) {
+std::optional<Fraction> simple_fraction_of(Float x) {
   static constexpr int64_t kLargestDenominator = 4096;
   static constexpr double kLargestNumerator = 0x1p40;
   for (int64_t denominator = 1; denominator <= kLargestDenominator; denominator++) {
@@ -29,7 +29,8 @@ std::optional<Fraction> fraction_of(Float x) {
   return std::nullopt;
 }
 
-// The fraction that x > 0 is, if its two parts are at most 2^32: a product with a size is then a number, too.
+// The fraction that x > 0 is exactly, if both parts are at most 2^32, so that its product with a size does not
+// overflow.
 inline std::optional<Fraction> exact_fraction_of(double x) {
   static constexpr double kLargest = 0x1p32;
   Fraction fraction;

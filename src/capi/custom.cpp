@@ -201,7 +201,7 @@ static Status parallel_for(rlx_opcall& call, size_t n, rlx_index_fn fn, void* ar
   if (!is_possible(n, 1)) return Status(Code::kInvalidArgument, format("rlx_opcall_parallel_for: n is {}", n));
   const RunQueue& queue = call.lender.env->queue();
   auto part = [&](int64_t begin, int64_t end) {
-    RunQueue::Part of_run(queue);
+    RunQueue::InRun in_run(queue);
     try {
       for (int64_t i = begin; i < end; i++) fn(arg, static_cast<size_t>(i));
     } catch (const std::bad_alloc&) {  // else it would count as one of the library

@@ -43,10 +43,10 @@ std::span<const AttrDef> env_options();
 
 // Borrowed from its environment, which alone makes and frees it.
 struct rlx_device {
-  const uint32_t* alive() const { return fork; }
+  const uint32_t* alive() const { return alive_word; }
   rlx::Device* device;
   const rlx_env* env;
-  const uint32_t* fork;
+  const uint32_t* alive_word;
 };
 
 struct rlx_env {

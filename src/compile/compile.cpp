@@ -37,7 +37,7 @@ static constexpr Pass kPasses[] = {
     {"fold", fold_constants},                 // typed eval of constants
     {"precision", assign_precision},          // the float dtype to compute in, if the option names one
     {"branches", inline_branches},            // an `if` whose condition is known is replaced by its branch
-    {"sink", sink_residents},                 // operands of bodies that depend on params and constants alone
+    {"sink", sink_residents},                 // operands that depend on params and constants alone move into bodies
     {"hoist", hoist_invariants, kInsideOut},  // values that do not vary move out of loops
     {"fuse", fuse_composites},                // composites that this device has a kernel for
     {"layout", choose_layouts},               // transposes and splits around composites become their layout
@@ -200,7 +200,7 @@ static void set_context(PassContext& context, const Device& device, const Device
   };
   context.refuses = [&, fallback](const Facts& facts, Value value) {
     Found found = find_kernel(device, fallback, options, facts, value.node);
-    bool is_there = found.kernel || (widens && can_be_widened(facts, value.node, context.is_native));
+    bool is_there = found.kernel || (widens && has_kernel_in_f32(facts, value.node, context.is_native));
     return is_there ? std::string() : found.why_not;
   };
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A solution is kept as it was learned: nothing is substituted into it. So what later equations have taught can be
-// forgotten, step by step from the end, and a reader of solutions follows chains of symbols.
+// forgotten, one after the other from the end, and a reader of solutions follows chains of symbols.
 #include "ir/equalities.h"
 
 #include <algorithm>
@@ -14,21 +14,20 @@ namespace rlx {
 
 Interval SymbolRanges::narrowed(std::string_view symbol, Interval range) const {
   auto found = ranges_.find(symbol);
-  if (found == ranges_.end()) return range;
-  return {std::max(range.lo, found->second.lo), std::min(range.hi, found->second.hi)};
+  return found == ranges_.end() ? range : intersection(range, found->second);
 }
 
-bool SymbolRanges::narrow(std::string_view symbol, Interval range, size_t step) {
+bool SymbolRanges::narrow(std::string_view symbol, Interval range, size_t time) {
   Interval& known = ranges_.emplace(symbol, Interval()).first->second;
   Interval both = narrowed(symbol, range);
   if (both == known) return false;
-  narrowings_.push_back({std::string(symbol), known, step});
+  narrowings_.push_back({std::string(symbol), known, time});
   known = both;
   return true;
 }
 
-void SymbolRanges::forget_after(size_t step) {
-  for (; !narrowings_.empty() && narrowings_.back().step > step; narrowings_.pop_back())
+void SymbolRanges::forget_after(size_t time) {
+  for (; !narrowings_.empty() && narrowings_.back().time > time; narrowings_.pop_back())
     ranges_.find(narrowings_.back().symbol)->second = narrowings_.back().before;
 }
 
@@ -50,12 +49,6 @@ static bool is_linear(const Dim& dim) {
   return dim.is_literal() || std::ranges::all_of(dim.polynomial()->terms, [](const Term& term) {
            return term.atoms.empty() || (term.atoms.size() == 1 && term.atoms[0]->kind == Atom::kSymbol);
          });
-}
-
-static bool names(const Dim& dim, std::string_view symbol) {
-  bool found = false;
-  visit_symbols(dim, [&](const std::string& name) { found |= name == symbol; });
-  return found;
 }
 
 // The terms for whose symbols "the dim is 0" can be solved.
@@ -87,7 +80,7 @@ struct DependentWalk {
 // If several symbols stand alone, the equation is solved for the one on which the fewest others depend; of equals, for
 // the last by name. So chains of solutions stay short, and a symbol gets a new final solution only a few times, in
 // whatever order the equations of a long chain come.
-const std::string* Equalities::learn(const Dim& zero, size_t step) {
+const std::string* Equalities::learn(const Dim& zero, size_t time) {
   std::vector<DependentWalk> walks;
   for (const Term* term : solvable_terms(zero))
     if (const std::string& name = term->atoms[0]->name; !find(name)) walks.push_back({term, {name}, {name}});
@@ -106,10 +99,10 @@ const std::string* Equalities::learn(const Dim& zero, size_t step) {
   };
   auto shortest = walks.end();  // the walks advance in turn, so all of them stop with the shortest
   while (shortest == walks.end()) shortest = std::find_if_not(walks.begin(), walks.end(), advance);
-  return solve(zero, *shortest->term, step);
+  return solve(zero, *shortest->term, time);
 }
 
-const std::string* Equalities::learn_linear(const Dim& zero, size_t step) {
+const std::string* Equalities::learn_linear(const Dim& zero, size_t time) {
   if (!is_linear(zero)) return nullptr;
   for (const Term* term : solvable_terms(zero)) {
     const std::string& symbol = term->atoms[0]->name;
@@ -118,23 +111,23 @@ const std::string* Equalities::learn_linear(const Dim& zero, size_t step) {
     auto depends = [&](const std::string& name) { return contains(dependents, name); };
     bool is_circular = false;
     visit_symbols(zero - Dim::from({{*term}}), [&](const std::string& name) { is_circular |= depends(name); });
-    if (!is_circular) return solve(zero, *term, step);
+    if (!is_circular) return solve(zero, *term, time);
   }
   return nullptr;
 }
 
-const std::string* Equalities::solve(const Dim& zero, const Term& term, size_t step) {
+const std::string* Equalities::solve(const Dim& zero, const Term& term, size_t time) {
   Dim solution = *exact_div(zero - Dim::from({{term}}), -term.coefficient);
   const std::string& symbol = term.atoms[0]->name;
   visit_symbols(solution, [&](const std::string& name) { named_by_[name].push_back(symbol); });
   if (const std::string* same = solution.symbol_name()) {
     Watched had = watched_[symbol];
-    append(standing_for(*same), had.guards, had.formulas, step);
+    append(standing_for(*same), had.guards, had.formulas, time);
   } else {
-    visit_symbols(solution, [&](const std::string& name) { append(standing_for(name), {}, {&symbol, 1}, step); });
+    visit_symbols(solution, [&](const std::string& name) { append(standing_for(name), {}, {&symbol, 1}, time); });
   }
   auto [known, is_new] = solved_.try_emplace(symbol, solution);
-  solvings_.push_back({symbol, step, is_new ? std::nullopt : std::optional(std::exchange(known->second, solution))});
+  solvings_.push_back({symbol, time, is_new ? std::nullopt : std::optional(std::exchange(known->second, solution))});
   return &known->first;
 }
 
@@ -146,16 +139,16 @@ std::string_view Equalities::standing_for(std::string_view symbol) const {
 }
 
 void Equalities::append(std::string_view symbol, std::span<const uint32_t> guards,
-                        std::span<const std::string> formulas, size_t step) {
+                        std::span<const std::string> formulas, size_t time) {
   auto [found, is_new] = watched_.try_emplace(std::string(symbol));
   Watched& watched = found->second;
-  appendings_.push_back({found->first, watched.guards.size(), watched.formulas.size(), step});
+  appendings_.push_back({found->first, watched.guards.size(), watched.formulas.size(), time});
   watched.guards.insert(watched.guards.end(), guards.begin(), guards.end());
   watched.formulas.insert(watched.formulas.end(), formulas.begin(), formulas.end());
 }
 
-void Equalities::watch(const Dim& dim, uint32_t guard, size_t step) {
-  visit_symbols(dim, [&](const std::string& symbol) { append(standing_for(symbol), {&guard, 1}, {}, step); });
+void Equalities::watch(const Dim& dim, uint32_t guard, size_t time) {
+  visit_symbols(dim, [&](const std::string& symbol) { append(standing_for(symbol), {&guard, 1}, {}, time); });
 }
 
 std::vector<uint32_t> Equalities::watching(std::string_view symbol) const {
@@ -174,14 +167,14 @@ std::vector<uint32_t> Equalities::watching(std::string_view symbol) const {
   return guards;
 }
 
-void Equalities::forget_after(size_t step) {
-  ranges_.forget_after(step);
-  for (; !appendings_.empty() && appendings_.back().step > step; appendings_.pop_back()) {
+void Equalities::forget_after(size_t time) {
+  ranges_.forget_after(time);
+  for (; !appendings_.empty() && appendings_.back().time > time; appendings_.pop_back()) {
     Watched& watched = watched_.find(appendings_.back().symbol)->second;
     watched.guards.resize(appendings_.back().guards);
     watched.formulas.resize(appendings_.back().formulas);
   }
-  for (; !solvings_.empty() && solvings_.back().step > step; solvings_.pop_back()) {
+  for (; !solvings_.empty() && solvings_.back().time > time; solvings_.pop_back()) {
     auto solved = solved_.find(solvings_.back().symbol);
     visit_symbols(solved->second, [&](const std::string& name) { named_by_.at(name).pop_back(); });
     if (solvings_.back().before)

@@ -18,20 +18,20 @@ namespace rlx {
 // Whether no integers make it 0: 2*n - 4*m + 1.
 bool is_never_zero(const Dim& dim);
 
-// Ranges of symbols, learned step by step.
+// Ranges of symbols, learned one after the other.
 class SymbolRanges {
  public:
-  // Learns that the symbol is in this range. False if that was known. `step` never falls from one call to the next.
-  bool narrow(std::string_view symbol, Interval range, size_t step);
+  // Learns that the symbol is in this range. False if that was known. `time` never falls from one call to the next.
+  bool narrow(std::string_view symbol, Interval range, size_t time);
   Interval narrowed(std::string_view symbol, Interval range) const;  // without what is known to be impossible
-  void forget_after(size_t step);                                    // what later steps have taught
+  void forget_after(size_t time);                                    // what was learned later
   bool empty() const { return narrowings_.empty(); }
 
  private:
   struct Narrowing {
     std::string symbol;
     Interval before;
-    size_t step;
+    size_t time;
   };
 
   ByName<Interval> ranges_;
@@ -41,19 +41,19 @@ class SymbolRanges {
 class Equalities {
  public:
   // Learns that the dim is 0. Returns the symbol for which this was solved: one that stands alone, times 1 or -1. Null
-  // if there is none, or if its solution would be long. `step` never falls from one call to the next.
-  const std::string* learn(const Dim& zero, size_t step);
+  // if there is none, or if its solution would be long. `time` never falls from one call to the next.
+  const std::string* learn(const Dim& zero, size_t time);
   // For a symbol that is solved already, but by a formula that is not linear: if this equation gives a linear one, that
   // one replaces it. So n = min(1,m) and n = 1 give n = 1 in either order. The caller has replaced all symbols that
   // find_linear finds: `zero` names none of them.
-  const std::string* learn_linear(const Dim& zero, size_t step);
+  const std::string* learn_linear(const Dim& zero, size_t time);
   // Learns that the symbol is in this range, because one that equals it is. False if that was known.
-  bool narrow(std::string_view symbol, Interval range, size_t step) { return ranges_.narrow(symbol, range, step); }
+  bool narrow(std::string_view symbol, Interval range, size_t time) { return ranges_.narrow(symbol, range, time); }
   // Takes note of a guard that says something of this dim. What is learned of a symbol may decide the guards that name
   // it; `watching` lists them, and those that name a symbol whose solution names it.
-  void watch(const Dim& dim, uint32_t guard, size_t step);
+  void watch(const Dim& dim, uint32_t guard, size_t time);
   std::vector<uint32_t> watching(std::string_view symbol) const;
-  void forget_after(size_t step);  // what later steps have taught
+  void forget_after(size_t time);  // what was learned later
 
   const Dim* find(std::string_view symbol) const;         // its solution, which may name solved symbols; or null
   const Dim* find_linear(std::string_view symbol) const;  // the same if it is linear
@@ -62,14 +62,14 @@ class Equalities {
   bool empty() const { return solved_.empty(); }
 
  private:
-  const std::string* solve(const Dim& zero, const Term& term, size_t step);
+  const std::string* solve(const Dim& zero, const Term& term, size_t time);
   std::string_view standing_for(std::string_view symbol) const;
   void append(std::string_view symbol, std::span<const uint32_t> guards, std::span<const std::string> formulas,
-              size_t step);
+              size_t time);
 
   struct Solving {
     std::string symbol;
-    size_t step;
+    size_t time;
     std::optional<Dim> before;  // the solution that this one replaced
   };
 
@@ -83,7 +83,7 @@ class Equalities {
   struct Appending {
     std::string symbol;
     size_t guards, formulas;  // how many there were
-    size_t step;
+    size_t time;
   };
 
   ByName<Dim> solved_;

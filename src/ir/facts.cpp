@@ -151,8 +151,8 @@ Phase Facts::phase_of(const Node& node) const {
   if (graph_.is_prologue()) return Phase::kRun;
   if (info.has_bodies && !body_params(node).empty()) return Phase::kRun;
   Phase phase = is_size_free(node) ? Phase::kResident : Phase::kSized;
-  if (phase == Phase::kSized && !decided_.empty()) {
-    auto decide = [&](const std::string& symbol) { phase = decided_.contains(symbol) ? Phase::kRun : phase; };
+  if (phase == Phase::kSized && !fresh_.empty()) {
+    auto decide = [&](const std::string& symbol) { phase = fresh_.contains(symbol) ? Phase::kRun : phase; };
     visit_symbols(node, decide);
     if (info.is(kOfSizes)) visit_symbols(graph_.node(node.in[0]), decide);
   }
@@ -182,9 +182,9 @@ void Facts::extend() {
   for (size_t index = phases_.size(); index < count; index++) {
     const Node& node = graph_.nodes()[index];
     const OpInfo& info = graph_.info(node);
-    if (info.names_sizes)
+    if (info.decides_sizes)
       visit_decided_sizes(node, [&](const std::string& symbol, bool is_fresh) {
-        if (is_fresh) decided_.insert(symbol);
+        if (is_fresh) fresh_.insert(symbol);
       });
     phases_.push_back(phase_of(node));
     bool reads = info.is(kInterface) && !info.is(kVaries);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of values: when they are computed, whether all elements are one number, integers as a function of their
-// position. Each fact is found once per value and stays true, because a rewrite keeps the meaning of a value. What an
-// op contributes is a function of its row (`facts`). Invariant: a fact about integers is given only where no
-// intermediate result wraps.
+// position. A fact is found when it is first asked for and stays true, because a rewrite keeps the meaning of a value;
+// it is found again only where an operand has better facts (`find_again`). What an op contributes is a function of its
+// row
+// (`facts`). Invariant: a fact about integers is given only where no intermediate result wraps.
 #pragma once
 
 #include <memory>
@@ -79,7 +80,8 @@ class Facts {
   Phase phase(uint32_t node) const { return phases_[node]; }
   std::span<const Phase> phases() const { return phases_; }
   bool is_resident(Value value) const { return present(value) && phases_[value.node] == Phase::kResident; }
-  bool reads_params(uint32_t node) const { return reads_params_[node]; }
+  // Whether the node depends on constants and sizes alone.
+  bool is_known(uint32_t node) const { return phases_[node] != Phase::kRun && !reads_params_[node]; }
 
   std::optional<double> splat(Value value) { return of(value).splat; }
   const Affine* affine(Value value) { return of(value).affine.get(); }
@@ -98,7 +100,7 @@ class Facts {
   StableVector<ValueFacts> found_;                             // of values of which something is known
   std::vector<const ValueFacts*> known_;                       // by node, of output 0; null: not asked for yet
   std::unordered_map<uint32_t, const ValueFacts*> asked_for_;  // used instead of known_ for Asked::kValues
-  std::unordered_set<std::string> decided_;                    // symbols that contents decide in the run
+  std::unordered_set<std::string> fresh_;                      // symbols that contents decide in the run
 };
 
 // The param leaves in the sub-graphs of a node, at every level: their names are global to the program.

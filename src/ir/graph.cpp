@@ -8,6 +8,7 @@
 
 #include "base/shortened.h"
 #include "ir/body.h"
+#include "ir/infer.h"
 #include "ir/normal.h"
 #include "ir/symbols.h"
 
@@ -253,7 +254,7 @@ void visit_symbols(const Graph& graph, VisitSymbol visit) {
 }
 
 void visit_decided_sizes(const Node& node, VisitDecided visit) {
-  if (!node.attrs.info()->names_sizes) return;
+  if (!node.attrs.info()->decides_sizes) return;
   const Attrs& attrs = node.attrs;
   for (const AttrDef& def : attrs.info()->attrs) {
     if (!def.names_decided() || !attrs.has(def.name)) continue;
@@ -298,8 +299,8 @@ void Graph::count(const Node& node, int by) {
   if (count_of_.size() <= info.id) count_of_.resize(info.id + size_t{1});
   count_of_[info.id] += by;
   with_bodies_ += info.has_bodies ? by : 0;
-  naming_sizes_ += info.names_sizes ? by : 0;
-  if (info.names_sizes) count_decided(node, by);
+  deciding_ += info.decides_sizes ? by : 0;
+  if (info.decides_sizes) count_decided(node, by);
 }
 
 void Graph::count_decided(const Node& node, int by) {
@@ -349,7 +350,7 @@ Graph Graph::reordered(std::span<const uint32_t> order) && {
   nodes_ = std::move(nodes);
   fresh_.clear();
   count_of_.clear();
-  with_bodies_ = naming_sizes_ = 0;
+  with_bodies_ = deciding_ = 0;
   for (const Node& node : nodes_) count(node, 1);
   for (auto* list : {&inputs_, &params_})
     for (uint32_t& node : *list) node = map[node];

@@ -128,8 +128,8 @@ class Graph : public SizeScope {
   // What the nodes are, without a walk over them.
   std::vector<bool> ops() const;  // by op: whether there is a node of it
   bool has_bodies() const { return with_bodies_ > 0; }
-  bool decides_sizes() const { return naming_sizes_ > 0; }  // as decided_sizes says
-  std::string describe(uint32_t node) const;                // "layer_norm 'encoder.0.norm' (%17)", for messages
+  bool decides_sizes() const { return deciding_ > 0; }  // as decided_sizes says
+  std::string describe(uint32_t node) const;            // "layer_norm 'encoder.0.norm' (%17)", for messages
 
   // ---- for code that rewrites graphs ----
 
@@ -179,9 +179,9 @@ class Graph : public SizeScope {
   ByName<LeafPlace> leaf_places_;
   std::vector<GraphOutput> outputs_;
   ByName<uint32_t> output_index_;
-  std::vector<int> count_of_;               // by op
-  int with_bodies_ = 0, naming_sizes_ = 0;  // nodes
-  ByName<int> fresh_;                       // how many nodes decide the size of a symbol in the run
+  std::vector<int> count_of_;           // by op
+  int with_bodies_ = 0, deciding_ = 0;  // nodes
+  ByName<int> fresh_;                   // how many nodes decide the size of a symbol in the run
 };
 
 // Something for each value of a graph: [node][output].
@@ -212,33 +212,5 @@ bool is_pure(const OpInfo& info, const Attrs& attrs);
 // By node: whether an output, an effect or a guard needs it, or it is a leaf of the interface.
 std::vector<bool> needed_nodes(const Graph& graph);
 Graph drop_dead(Graph graph);  // removes nodes that are not needed
-
-// The arguments of an inference function. `out` arrives with the dtypes that the signature gives.
-struct InferArgs {
-  Graph& graph;
-  const OpInfo& info;
-  std::span<const ValueType* const> in;  // one per port, null where absent; variadic inputs follow
-  std::span<const Value> values;         // the inputs of the node
-  Attrs& attrs;                          // in normal form; may be completed (a fresh symbol's name), never changed
-  OutputTypes& out;
-  std::string_view name;  // of the node; may be empty
-
-  std::string where() const;  // the node, for messages
-
-  size_t rank(size_t i = 0) const { return in[i]->rank(); }
-  const std::vector<Dim>& dims(size_t i = 0) const { return in[i]->dims; }
-  Status fail(Code code, std::string message) const;
-  Status require(Guard::Relation relation, const Dim& a, const Dim& b);    // or a guard
-  Result<Dim> same(const Dim& a, const Dim& b, std::string_view what);     // equal, or a guard
-  Status require_le(const Dim& a, const Dim& b, std::string_view what);    // a <= b, or a guard
-  Result<Dim> divided(const Dim& a, const Dim& b, std::string_view what);  // a / b exactly, or with a guard
-  Dim not_negative(const Dim& dim) const { return graph.not_negative(dim); }
-  Result<std::vector<Dim>> broadcast(std::span<const Dim> a, std::span<const Dim> b);  // semantics.md S3
-};
-
-// What `add` does before it appends: checks a node against its row, brings its attributes to normal form, and infers
-// its outputs. `in` has one type per port (input_types of ir/normal.h). Symbols and guards are those of `scope`, which
-// gets the new ones.
-Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* const> in, Node& node);
 
 }  // namespace rlx

@@ -46,8 +46,7 @@ Status InferArgs::require_le(const Dim& a, const Dim& b, std::string_view what) 
 }
 
 Result<Dim> InferArgs::divided(const Dim& a, const Dim& b, std::string_view what) {
-  if (a == b) return Dim(1);  // of 0, too: a size that a run sets to 0 has the same quotient
-  if (auto exact = exact_div(a, b)) return *exact;
+  if (auto exact = exact_quotient(a, b)) return *exact;
   if (b.is(0)) return Status(Code::kShape, std::string(what) + ": division by a size of 0");
   Dim quotient = floor_div(a, b);
   RLX_TRY(same(a, quotient * b, what));

@@ -17,10 +17,10 @@ bool is_pure(const OpInfo& info, const Attrs& attrs) {
 // If a node and its decomposition both decide a size, the later one counts.
 std::vector<bool> needed_nodes(const Graph& graph) {
   std::vector<bool> needed(graph.nodes().size(), false);
-  ByName<uint32_t> deciders;
-  for (const DecidedSize& size : decided_sizes(graph)) deciders[size.symbol] = size.node;
+  ByName<uint32_t> decider_of;
+  for (const DecidedSize& size : decided_sizes(graph)) decider_of[size.symbol] = size.node;
   auto need_decider = [&](const std::string& symbol) {
-    if (auto found = deciders.find(symbol); found != deciders.end()) needed[found->second] = true;
+    if (auto found = decider_of.find(symbol); found != decider_of.end()) needed[found->second] = true;
   };
   for (const GraphOutput& output : graph.outputs()) needed[output.value.node] = true;
   for (uint32_t leaf : graph.inputs()) needed[leaf] = true;
@@ -32,7 +32,7 @@ std::vector<bool> needed_nodes(const Graph& graph) {
     needed[i] = true;
     for (Value in : node.in)
       if (present(in)) needed[in.node] = true;
-    if (!deciders.empty()) visit_symbols(node, need_decider);
+    if (!decider_of.empty()) visit_symbols(node, need_decider);
   }
   return needed;
 }

@@ -81,7 +81,7 @@ class Normaliser {
  private:
   Status visit(size_t i, const AttrDef& def) {
     switch (def.role) {
-      case AttrRole::kPlain:
+      case AttrRole::kPlain: return {};    // not reached: run() skips it
       case AttrRole::kBesides: return {};  // handled with its axes
       case AttrRole::kSameAs: return fill(i, attrs_.get(def.with));
       case AttrRole::kShapeAxis:
@@ -100,8 +100,8 @@ class Normaliser {
         return type.rank() >= 2 ? per_axis(i, def, type.rank() - 2, "spatial axis") : Status();
       case AttrRole::kAxis:
       case AttrRole::kChannelAxis:
-      case AttrRole::kInsertedAxis:
-      case AttrRole::kCut: return absent(i) ? Status() : one_axis(i, def, type.rank());
+      case AttrRole::kInsertedAxis: return absent(i) ? Status() : one_axis(i, def, type.rank());
+      case AttrRole::kCut: return absent(i) ? Status() : cut(i, static_cast<int64_t>(type.rank()));
       case AttrRole::kPerm: return perm(i, type.rank());
       case AttrRole::kListedAxes: return listed_axes(i, def, type.rank());
       default: return set_of_axes(i, def, type);
@@ -121,7 +121,6 @@ class Normaliser {
   // ---- by role ----
 
   Status one_axis(size_t i, const AttrDef& def, size_t rank) {
-    if (def.role == AttrRole::kCut) return cut(i, static_cast<int64_t>(rank));
     bool is_channel = def.role == AttrRole::kChannelAxis && def.of + size_t{1} < in_.size();
     if (is_channel && in_[def.of + 1] && in_[def.of + 1]->rank() == 0) return set(i, def.fallback);
     return set(i, RLX_TRY(checked_axis(axis(i), rank + (def.role == AttrRole::kInsertedAxis))));
@@ -192,17 +191,17 @@ class Normaliser {
   }
 
   // Replaces the one -1 by the quotient of the number of elements and the other sizes. Where the division cannot be
-  // proved exact, the op itself requires the same number of elements. A 0 stands for a 0 of the input: both go, as an
-  // open size would that is 0 in a run.
+  // proved exact, the op itself requires the same number of elements. A 0 cancels a 0 of the input, as a symbol would
+  // cancel itself.
   Status resolve_sizes(size_t i, std::span<const Dim> from) {
     std::vector<Dim> sizes = std::get<std::vector<Dim>>(attrs_.values()[i]), rest(from.begin(), from.end());
     Dim known = 1;
-    Dim* open = nullptr;
-    bool has_zero = false, is_ambiguous = false;  // ambiguous: there is no 0 in the input that a 0 stands for
+    Dim* unknown = nullptr;
+    bool has_zero = false, is_ambiguous = false;  // ambiguous: there is no 0 in the input that a 0 cancels
     for (Dim& size : sizes) {
       if (size.is(-1)) {
-        if (open) return Status(Code::kShape, "more than one size is -1");
-        open = &size;
+        if (unknown) return Status(Code::kShape, "more than one size is -1");
+        unknown = &size;
         continue;
       }
       if (size.is_literal() && size.literal() < 0)
@@ -218,7 +217,7 @@ class Normaliser {
       else
         *zero = 1;
     }
-    if (!open) return {};
+    if (!unknown) return {};
     Dim total = element_count(rest);
     auto exact = exact_div(total, known);
     if (is_ambiguous || (has_zero && !exact)) return Status(Code::kShape, "-1 beside a size of 0 is ambiguous");
@@ -226,7 +225,7 @@ class Normaliser {
       return Status(Code::kShape,
                     format("the number of elements, {}, is not a multiple of the other sizes, {}", total, known))
           .with("got", known.text());
-    *open = exact ? *exact : floor_div(total, known);
+    *unknown = exact ? *exact : floor_div(total, known);
     return set(i, std::move(sizes));
   }
 

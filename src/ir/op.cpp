@@ -70,7 +70,7 @@ OpTable::OpTable(std::vector<OpInfo> rows) : rows_(std::move(rows)) {
     assert(signature.ok() && "malformed signature");
     row.signature = *signature;
     for (const AttrDef& def : row.attrs) {
-      row.names_sizes |= def.names_decided();
+      row.decides_sizes |= def.names_decided();
       row.has_bodies |= def.kind == AttrKind::kGraph;
       row.has_free_attrs |= def.kind == AttrKind::kFree;
     }

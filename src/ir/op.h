@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the IR knows about an op: a row of a table. The IR, the builder, the verifier, the printer and the parser read
-// only rows. They name no op but the leaves, and `custom`: so messages call an op of the host. The rows are in
+// only rows. They name no op but the leaves, and `custom`, the name of an op of the host in messages. The rows are in
 // ops/ops.def, their functions in src/ops.
 #pragma once
 
@@ -34,7 +34,7 @@ enum Trait : uint32_t {
   kCommutative = 2,  // of its first two inputs
   kElementwise = 4,  // output i depends on broadcast inputs i only
   kWide = 8,         // a composite whose half inputs arrive as f32 (semantics.md N7)
-  kView = 16,        // moves no value: every output element is an input element at the same or another index
+  kView = 16,        // every element of the result is an element of the input, perhaps at another index
   kInternal = 32,    // made by passes; a builder cannot make one, but text reads it back
   kLeaf = 64,        // input, param, constant
   kSpelling = 128,   // a composite that is only a name for its decomposition: canonicalize expands it
@@ -45,13 +45,13 @@ enum Trait : uint32_t {
   kFormula = 4096,   // a composite that is recognised by its own decomposition (rules/derived.cpp)
   kStandIn = 8192,   // an internal op that becomes its first input again at the end of a stage of fuse
   kOnHost = 16384,   // runs on the CPU, beside whatever device runs the rest
-  kMoves = 32768,    // beside views: every element of a result is one of an operand, or 0
+  kMoves = 32768,    // as a view does, but with bytes of its own: each element of a result is one of an operand, or 0
   // What an error of one rounding in an operand does to a result (rules/flow.h). Of other ops it is lost in the error
-  // that `tol` allows; or it may change the result by a step, if `tol` allows no error.
+  // that `tol` allows; or it may change the result by a jump, if `tol` allows no error.
   kPassesErrors = 65536,  // it is about as large in the result
-  kJumps = 131072,        // it may change the result by a step, though `tol` allows errors
-  // More than a rounding shows where an operand beside the first is rounded to a half: a mask that becomes infinite, a
-  // step by which numbers are quantised.
+  kJumps = 131072,        // it may change the result by a jump, though `tol` allows errors
+  // Rounding an operand beside the first to a half shows by more than a rounding: a mask becomes infinite, or the
+  // spacing of quantised numbers changes.
   kShowsRounding = 262144,
 };
 
@@ -71,7 +71,7 @@ using InferFn = Status (*)(InferArgs&);
 using EvalFn = Status (*)(EvalArgs&);
 using FactFn = void (*)(FactArgs&);
 using ViewFn = std::optional<Strided> (*)(const ViewArgs&);  // ir/view.h
-using StepsFn = double (*)(const Node& node, std::span<const Operand> in);
+using WorkFn = double (*)(const Node& node, std::span<const Operand> in);
 using DecomposeFn = std::vector<Expr> (*)(const Inputs& in, const Attrs& attrs);
 
 // The letter of ports that take any dense dtype, independently of each other.
@@ -100,20 +100,21 @@ struct OpInfo {
   std::vector<AttrDef> attrs = {};
   uint32_t traits = kPure;
   Tol tol = Tol::kE0;
-  ViewFn view = nullptr;    // for a primitive that is kView: where its result lies in the bytes of its input
-  FactFn facts = nullptr;   // the facts of output 0, given those of the inputs; null: none
-  StepsFn steps = nullptr;  // of `eval`, for an element of the largest output (ops/work.h); null: one
+  ViewFn view = nullptr;   // for a primitive that is kView: where its result lies in the bytes of its input
+  FactFn facts = nullptr;  // the facts of output 0, given those of the inputs; null: none
+  WorkFn work = nullptr;   // of `eval`, for an element of the largest output (ops/work.h); null: one
   InferFn infer = nullptr;
   EvalFn eval = nullptr;            // set for primitives other than leaves and control flow
   DecomposeFn decompose = nullptr;  // set for a composite
   Signature signature = {};         // parsed from `sig` by the table
-  bool names_sizes = false;         // has an attribute that names_decided(): set by the table
+  bool decides_sizes = false;       // has an attribute that names_decided(): set by the table
   bool has_bodies = false;          // has an attribute that is a graph: set by the table
   bool has_free_attrs = false;      // takes attributes that it does not name: set by the table
 
   Op op() const { return static_cast<Op>(id); }
   bool is(Trait trait) const { return (traits & trait) != 0; }
   bool moves() const { return is(kView) || is(kMoves); }
+  bool cannot_fail() const { return is(kElementwise) || is(kView) || is(kTotal); }
   bool primitive() const { return decompose == nullptr; }
   bool is_for_users() const { return !is(kInternal) && !is(kLeaf); }  // a builder can make one
 };

@@ -4,8 +4,9 @@
 // 2. has_relation: the same dim, level 1, or the range of the difference, where guards may narrow that of a symbol.
 // 3. is_at_most: level 2, also with one operand in the place of a min or max.
 // 4. proves: level 3 for a <= b; for a = b level 2, also as a <= b and b <= a.
-// 5. implies: not what fails at sizes that are allowed; else level 4 of the dims as given; then as `resolved` (min and
-//    max that are decided become one operand); then as `reduced` too (symbols in terms of others, as equations say).
+// 5. implies: false if it fails at a corner of the allowed sizes (Corners). Else level 4 of the dims as given, then of
+//    the dims `resolved` (min and max that are decided become one operand), then of those also `reduced` (symbols in
+//    terms of others, as equations say).
 #include "ir/sizes.h"
 
 #include <algorithm>
@@ -56,7 +57,7 @@ Dim SizeScope::not_negative(const Dim& dim) const {
 Status SizeScope::declare_symbol(std::string_view name, Interval range) {
   const auto* known = find_symbol(name);
   Interval before = known ? known->second : Interval();
-  Interval both{std::max(before.lo, range.lo), std::min(before.hi, range.hi)};
+  Interval both = intersection(before, range);
   auto refuse = [&](const std::string& why) {
     return Status(Code::kRange, format("the size '{}' {}", name, why)).with("value", name);
   };
@@ -111,20 +112,18 @@ bool SizeScope::has_guard(Guard::Relation relation, const Dim& difference) const
 
 // For a term k * min(a, b) or k * max(a, b) of a dim: whether "the dim is >= 0" requires it with a as well as with b in
 // the place of the min or max. Otherwise it follows from either.
-static bool both_count(const Term& term) {
+static bool needs_both_operands(const Term& term) {
   return (term.atoms[0]->kind == Atom::kMax) == (term.coefficient < 0);
 }
 
-// A term of the dim that is k * min(a, b) or k * max(a, b), or null. One whose both operands count comes first, because
+// A term of the dim that is k * min(a, b) or k * max(a, b), or null. One that needs both operands comes first, because
 // it narrows the proof without a choice.
 static const Term* extreme_in(const Dim& dim) {
   if (dim.is_literal()) return nullptr;
   const Term* found = nullptr;
   for (const Term& term : dim.polynomial()->terms) {
-    if (term.atoms.size() != 1) continue;
-    Atom::Kind kind = term.atoms[0]->kind;
-    if (kind != Atom::kMax && kind != Atom::kMin) continue;
-    if (both_count(term)) return &term;
+    if (!is_extreme(term)) continue;
+    if (needs_both_operands(term)) return &term;
     if (!found) found = &term;
   }
   return found;
@@ -144,7 +143,8 @@ bool SizeScope::is_at_most(const Dim& a, const Dim& b, int depth) const {
   const Atom& atom = *extreme->atoms[0];
   Dim rest = difference - Dim::from({{*extreme}});
   auto holds_with = [&](const Dim& operand) { return is_at_most(0, rest + extreme->coefficient * operand, depth - 1); };
-  return both_count(*extreme) ? holds_with(atom.a) && holds_with(atom.b) : holds_with(atom.a) || holds_with(atom.b);
+  return needs_both_operands(*extreme) ? holds_with(atom.a) && holds_with(atom.b)
+                                       : holds_with(atom.a) || holds_with(atom.b);
 }
 
 // Looks at the dims as given, without resolving them.
@@ -202,21 +202,14 @@ bool SizeScope::proves(Guard::Relation relation, const Dim& a, const Dim& b) con
   return has_relation(Guard::kLessEqual, 0, difference) && has_relation(Guard::kLessEqual, difference, 0);
 }
 
-namespace {
-
 // Two sets of sizes, those that ranges and guards allow: each symbol at its least, and each at its largest. What does
 // not hold at one of them has no proof. To see that costs far less than to look for one.
-class Corners {
+class SizeScope::Corners {
  public:
-  explicit Corners(const SizeScope& scope) : scope_(scope) {}
-
-  void keep_allowed_by(const std::vector<Guard>& guards) {
-    constexpr size_t kMost = 8;  // more of them hardly ever hold at a corner
-    for (bool& is_allowed : is_allowed_) is_allowed &= guards.size() <= kMost;
-    for (const Guard& guard : guards)
-      for (size_t i = 0; i < 2; i++)
-        is_allowed_[i] = is_allowed_[i] && holds_at(i, guard.relation, guard.a, guard.b) == true;
+  explicit Corners(const SizeScope& scope) : scope_(scope) {
+    for (const SizeScope* at = &scope; at; at = at->around_) keep_allowed_by(at->guards_);
   }
+
   bool refute(Guard::Relation relation, const Dim& a, const Dim& b) const {
     for (size_t i = 0; i < 2; i++)
       if (is_allowed_[i] && holds_at(i, relation, a, b) == false) return true;
@@ -224,6 +217,14 @@ class Corners {
   }
 
  private:
+  void keep_allowed_by(const std::vector<Guard>& guards) {
+    constexpr size_t kMost = 8;  // more of them hardly ever hold at a corner
+    for (bool& is_allowed : is_allowed_) is_allowed &= guards.size() <= kMost;
+    for (const Guard& guard : guards)
+      for (size_t i = 0; i < 2; i++)
+        is_allowed_[i] = is_allowed_[i] && holds_at(i, guard.relation, guard.a, guard.b) == true;
+  }
+
   // nullopt: sizes that are too large tell nothing.
   std::optional<bool> holds_at(size_t corner, Guard::Relation relation, const Dim& a, const Dim& b) const {
     auto x = value(a, corner), y = value(b, corner);
@@ -242,11 +243,8 @@ class Corners {
   std::array<bool, 2> is_allowed_{true, true};
 };
 
-}  // namespace
-
 bool SizeScope::implies(Guard::Relation relation, const Dim& a, const Dim& b) const {
   Corners corners(*this);
-  for (const SizeScope* scope = this; scope; scope = scope->around_) corners.keep_allowed_by(scope->guards_);
   if (corners.refute(relation, a, b)) return false;
   if (proves(relation, a, b)) return true;
   // Either may have fewer terms. Dims as given count too, because guards are recorded about them.
@@ -260,7 +258,6 @@ bool SizeScope::implies(Guard::Relation relation, const Dim& a, const Dim& b) co
 Dim SizeScope::resolved(const Dim& dim) const {
   if (dim.is_literal()) return dim;
   Corners corners(*this);
-  for (const SizeScope* scope = this; scope; scope = scope->around_) corners.keep_allowed_by(scope->guards_);
   return rewritten(dim, [&](Atom::Kind kind, const Dim& a, const Dim& b) -> std::optional<Dim> {
     if (kind != Atom::kMax && kind != Atom::kMin) return std::nullopt;
     auto decided = [&](bool b_is_larger) { return b_is_larger == (kind == Atom::kMax) ? b : a; };
@@ -393,9 +390,8 @@ static Guard in_normal_form(Guard guard) {
   Dim difference = guard.b - guard.a;
   if (guard.relation != Guard::kEqual || difference.is_literal()) return guard;
   for (const Term& term : difference.polynomial()->terms) {
-    if (term.atoms.size() != 1 || (term.coefficient != 1 && term.coefficient != -1)) continue;
+    if (!is_extreme(term) || (term.coefficient != 1 && term.coefficient != -1)) continue;
     const Atom& atom = *term.atoms[0];
-    if (atom.kind != Atom::kMin && atom.kind != Atom::kMax) continue;
     size_t others = term_count(difference) - 1;  // counted first: to subtract each of many min takes quadratic time
     if (term_count(atom.a) != others && term_count(atom.b) != others) continue;
     Dim equal = Dim(-term.coefficient) * (difference - Dim::from({{term}}));
@@ -424,7 +420,7 @@ Result<Guard> SizeScope::checked(Guard guard) const {
 Status SizeScope::add_guard(Guard guard) {
   Guard normal = RLX_TRY(checked(guard));
   if (!implies(normal.relation, normal.a, normal.b)) return record(guard, std::move(normal));
-  // Read from text, the guard of a node is known before the node.
+  // In a graph read from text, the guard of a node is declared before the node.
   auto known = find_guard(normal.relation, normal.b - normal.a);
   if (known && (!guard.is_derived || guards_[*known].where == guard.where))
     guards_[*known].is_derived = guard.is_derived;

@@ -66,6 +66,7 @@ class SizeScope {
   void remove_symbols(const std::set<std::string>& names);  // no guard names them; earlier marks become invalid
 
  private:
+  class Corners;
   const std::pair<std::string, Interval>* find_symbol(std::string_view name) const;
   std::optional<uint32_t> find_guard(Guard::Relation relation, const Dim& difference) const;  // of this scope alone
   bool has_guard(Guard::Relation relation, const Dim& difference) const;

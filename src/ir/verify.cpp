@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/contains.h"
+#include "ir/infer.h"
 #include "ir/normal.h"
 #include "ir/probe.h"
 
@@ -22,8 +23,6 @@ class Verifier {
     if (graph.is_prologue()) scope_.set_prologue();
   }
 
-  // Inference knows all guards from the start. A stored type may have been inferred with fewer; it must be equal where
-  // the guards hold.
   Status run() {
     for (const auto& [symbol, range] : graph_.symbols()) RLX_TRY(scope_.declare_symbol(symbol, range));
     for (const Guard& guard : graph_.guards()) RLX_TRY(scope_.add_guard(guard));

@@ -92,7 +92,7 @@ static AttrValue with_names(const AttrValue& value, const SymbolDims& names) {
   return list.empty() ? value : AttrValue(std::move(list));
 }
 
-// A size as an expression is never negative, but as a number -1 would be computed from the others.
+// The number -1 means "computed from the others"; an expression never does. So one that becomes -1 is an error.
 static Result<std::vector<Dim>> with_dims(const AttrDef& def, const std::vector<Dim>& list, const SymbolDims& dims) {
   std::vector<Dim> made = with_dims(list, dims);
   for (size_t i = 0; i < list.size() && def.role == AttrRole::kSizes; i++)
@@ -104,7 +104,7 @@ static Result<std::vector<Dim>> with_dims(const AttrDef& def, const std::vector<
   return made;
 }
 
-// Without the names of the sizes that the node decides.
+// The attributes at the new dims, without the names of the sizes that the node decides.
 static Result<Attrs> with_dims(const Attrs& attrs, const SymbolDims& dims, Graph& scope) {
   Attrs made = attrs;
   const SymbolDims renamed = new_names(attrs, dims);
@@ -131,14 +131,15 @@ class Copying {
   Copying(const Graph& from, const SymbolDims& dims, const SymbolDims& names, Graph to)
       : from_(from), names_(names), dims_(dims), to_(std::move(to)) {
     for (const auto& [symbol, name] : names) dims_.insert_or_assign(symbol, name);
-    for (DecidedSize& size : decided_sizes(from)) decider_.emplace(std::move(size.symbol), size.node);
+    for (DecidedSize& size : decided_sizes(from)) decider_of_.emplace(std::move(size.symbol), size.node);
     for (const Guard& guard : from.guards())
       if (!guard.is_derived) guards_.emplace(ready_at(guard), &guard);  // the others are inferred again
   }
 
   Result<Graph> made() && {
     for (const auto& [symbol, range] : from_.symbols())
-      if (!decider_.contains(symbol) && (!dims_.contains(symbol) || names_.contains(symbol))) RLX_TRY(declare(symbol));
+      if (!decider_of_.contains(symbol) && (!dims_.contains(symbol) || names_.contains(symbol)))
+        RLX_TRY(declare(symbol));
     RLX_TRY(declare_guards(kAtOnce));
     for (uint32_t node = 0; node < from_.nodes().size(); node++) {
       Value value = RLX_TRY(add(node));
@@ -156,7 +157,8 @@ class Copying {
   int64_t ready_at(const Guard& guard) const {
     int64_t last = kAtOnce;
     visit_symbols(guard, [&](const std::string& symbol) {
-      if (auto found = decider_.find(symbol); found != decider_.end()) last = std::max<int64_t>(last, found->second);
+      if (auto found = decider_of_.find(symbol); found != decider_of_.end())
+        last = std::max<int64_t>(last, found->second);
     });
     return last;
   }
@@ -183,7 +185,7 @@ class Copying {
                                    : to_.add_param(name, type.dtype, with_dims(type.dims, dims_));
     }
     Attrs attrs = RLX_TRY(with_dims(node.attrs, dims_, to_));
-    if (from_.info(node).names_sizes) attrs = RLX_TRY(with_own_names(node, std::move(attrs)));
+    if (from_.info(node).decides_sizes) attrs = RLX_TRY(with_own_names(node, std::move(attrs)));
     return add(node, std::move(attrs));
   }
 
@@ -246,8 +248,8 @@ class Copying {
   SymbolDims dims_;
   std::set<std::string> known_;  // of the symbols that nodes of the graph decide: those in `dims_` by now
   Graph to_;
-  std::map<std::string, uint32_t, std::less<>> decider_;  // by symbol: the node that decides its size
-  std::multimap<int64_t, const Guard*> guards_;           // by the node after which they are declared
+  std::map<std::string, uint32_t, std::less<>> decider_of_;  // by symbol: the node that decides its size
+  std::multimap<int64_t, const Guard*> guards_;              // by the node after which they are declared
 };
 
 }  // namespace

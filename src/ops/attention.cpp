@@ -107,10 +107,10 @@ static bool shapes_agree(Expr q, Expr k, Expr v, const Inputs& in) {
   Dim batch = q.dim(0), heads = q.dim(1);
   std::array scores{batch, heads, q.dim(2), k.dim(2)};
   auto fits = [&](size_t i, const char* what, std::initializer_list<Dim> dims) {
-    return !in[i] || require_shape(in[i], what, std::span(dims.begin(), dims.size()));
+    return !in[i] || require_shape(in[i], what, dims);
   };
-  return require_shape(k, "k", std::array{batch, k.dim(1), k.dim(2), q.dim(3)}) &&
-         require_shape(v, "v", std::array{batch, k.dim(1), k.dim(2), v.dim(3)}) &&
+  return require_shape(k, "k", {batch, k.dim(1), k.dim(2), q.dim(3)}) &&
+         require_shape(v, "v", {batch, k.dim(1), k.dim(2), v.dim(3)}) &&
          (!in[3] || require_stretch(in[3], "mask", scores)) && (!in[4] || require_stretch(in[4], "bias", scores)) &&
          fits(5, "kv_len", {batch}) && fits(6, "alibi", {heads}) && fits(7, "sinks", {heads});
 }
@@ -316,7 +316,7 @@ Outputs decompose_rope_table(const Inputs& in, const Attrs& attrs) {
     frequencies->as<double>()[i] =
         attrs.f64("scale") * std::pow(attrs.f64("base"), -2.0 * static_cast<double>(i) / static_cast<double>(rotated));
   Expr angle = unsqueeze(cast(in[0], DType::kF64), -1) * b.constant(*frequencies);
-  if (in[1] && require_shape(in[1], "freq_factors", std::array{Dim(half)})) angle = angle / cast(in[1], DType::kF64);
+  if (in[1] && require_shape(in[1], "freq_factors", {Dim(half)})) angle = angle / cast(in[1], DType::kF64);
   auto scaled = [&](Op op) { return cast(unary(op, angle) * attrs.f64("mscale"), attrs.dtype("dtype")); };
   return {scaled(Op::kCos), scaled(Op::kSin)};
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control flow. A sub-graph reads only its inputs (semantics.md B1). Its symbols are those of the graph around it,
-// except those that the contents of its own values decide, and those of its carries. Outside, both become fresh
-// symbols.
+// except those that its own nodes decide, and those of its carries. Outside, both become fresh symbols.
 #include "ops/control.h"
 
 #include <algorithm>

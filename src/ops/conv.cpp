@@ -133,7 +133,7 @@ Outputs decompose_conv_bias_act(const Inputs& in, const Attrs& attrs) {
     if (attrs.has(def.name)) conv.emplace_back(def.name, attrs.get(def.name));
   Expr y = b.op(Op::kConv, {in[0], in[1]}, conv), bias = in[2], residual = in[3];
   if (!y.valid()) return {y};
-  if (bias && require_shape(bias, "bias", std::array{y.dim(1)})) {
+  if (bias && require_shape(bias, "bias", {y.dim(1)})) {
     std::vector<Dim> dims(y.rank() - 1, 1);
     dims[0] = y.dim(1);
     y = y + reshape(bias, dims);

@@ -47,7 +47,7 @@ Outputs decompose_conv_transpose(const Inputs& in, const Attrs& attrs) {
       {{"lhs_dilation", strides}, {"rhs_dilation", dilation}, {"pad_lo", lo}, {"pad_hi", hi}, {"groups", groups}});
   if (!y.valid()) return {};
   if (!bias) return {y};
-  if (!require_shape(bias, "bias", std::array{y.dim(1)})) return {};
+  if (!require_shape(bias, "bias", {y.dim(1)})) return {};
   std::vector<Dim> dims(y.rank() - 1, 1);
   dims[0] = y.dim(1);
   return {y + reshape(bias, dims)};
@@ -140,14 +140,14 @@ Outputs decompose_causal_conv1d(const Inputs& in, const Attrs& attrs) {
   Dim channels = w.dim(0), kept = w.dim(1) - Dim(1), steps = x.dim(1);
   if (!require(w, Guard::kLessEqual, 1, w.dim(1))) return {};
   std::array before{x.dim(0), kept, channels};
-  if (!require_shape(x, "x", std::array{x.dim(0), steps, channels})) return {};
+  if (!require_shape(x, "x", {x.dim(0), steps, channels})) return {};
   if (state && !require_shape(state, "state", before)) return {};
   if (!state) state = broadcast_to(scalar_like(x, 0), {before.begin(), before.end()});
   Expr all = concat(std::array{state, x}, 1);
   Expr y = b.op(Op::kConv, {transpose(all, {0, 2, 1}), reshape(w, {channels, 1, w.dim(1)})},
                 {{"groups", channels.literal()}});
   y = transpose(y, {0, 2, 1});
-  if (bias && !require_shape(bias, "bias", std::array{channels})) return {};
+  if (bias && !require_shape(bias, "bias", {channels})) return {};
   if (bias) y = y + bias;
   return {apply_act(y, attrs.str("act")), slice(all, 1, steps, steps + kept)};
 }

@@ -84,8 +84,8 @@ Outputs decompose_keep_boxes(const Inputs& in, const Attrs& attrs) {
   if (order.rank() != 3 || most.rank() != 0)
     return refuse(in, Code::kShape, "needs an order of rank 3, and one number");
   const Dim &batch = order.dim(0), &classes = order.dim(1), &n = order.dim(2);
-  if (!require_shape(boxes, "boxes", std::array<Dim, 3>{batch, n, 4})) return {};
-  if (!require_shape(good, "good", std::array<Dim, 3>{batch, classes, n})) return {};
+  if (!require_shape(boxes, "boxes", {batch, n, 4})) return {};
+  if (!require_shape(good, "good", {batch, classes, n})) return {};
   std::vector<Dim> dims{batch, classes, n, 4};
   Expr place = maximum(minimum(order, b.size(n, DType::kI64) - 1.0), 0);
   Expr ordered =
@@ -106,7 +106,7 @@ Outputs decompose_non_max_suppression(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr boxes = in[0], scores = in[1];
   if (boxes.rank() != 3 || scores.rank() != 3) return refuse(in, Code::kShape, "boxes and scores need rank 3");
-  if (!require_shape(boxes, "boxes", std::array<Dim, 3>{scores.dim(0), scores.dim(2), 4})) return {};
+  if (!require_shape(boxes, "boxes", {scores.dim(0), scores.dim(2), 4})) return {};
   if (is_half(boxes.dtype())) boxes = cast(boxes, DType::kF32), scores = cast(scores, DType::kF32);
   const Dim &batch = scores.dim(0), &classes = scores.dim(1), &n = scores.dim(2), &most = attrs.dim("max_out");
   // All boxes that are not candidates have one key, so that sorting does not compare them further.

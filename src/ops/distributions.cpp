@@ -132,7 +132,7 @@ Outputs decompose_categorical(const Inputs& in, const Attrs& attrs) {
 // A parameter per row, or one for all rows: [R,1] or [].
 static Expr per_row(Expr given, const Dim& rows, const char* what) {
   if (given.rank() == 0) return given;
-  if (!require_shape(given, what, std::array{rows})) return given;
+  if (!require_shape(given, what, {rows})) return given;
   return reshape(given, {rows, 1});
 }
 

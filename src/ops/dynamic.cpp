@@ -44,8 +44,7 @@ static Axes moved_axis(size_t rank, int64_t from, int64_t to) {
   return perm;
 }
 
-// start, start + 1, ... modulo n. The sum is of places, and in i64: where the start is its type's last number, it
-// wraps.
+// start, start + 1, ... modulo n. `start` is reduced in i64 before the sum: in its own dtype, start + 1 might overflow.
 static Expr ring_indices(const Dim& n, Expr start, const Dim& count) {
   Builder& b = start.builder();
   Expr size = b.size(n, DType::kI64), first = binary(Op::kFloorMod, cast(start, DType::kI64), size);

@@ -191,9 +191,12 @@ class Einsum {
   // x[.., i, .., i, ..] for a label that a term has twice: the two axes, side by side, are one of n * n elements, of
   // which every (n + 1)-th is on the diagonal.
   void take_diagonals(Labelled& term) {
-    for (size_t i = 0; i < term.labels.size(); i++) {
+    for (size_t i = 0; i < term.labels.size();) {
       size_t again = term.labels.find(term.labels[i], i + 1);
-      if (again == std::string::npos) continue;
+      if (again == std::string::npos) {
+        i++;
+        continue;
+      }
       Dim n = term.x.dim(static_cast<int64_t>(i));
       if (!require(term.x, Guard::kEqual, n, term.x.dim(static_cast<int64_t>(again)))) return;
       Axes perm;
@@ -208,7 +211,6 @@ class Einsum {
       term.x =
           b_.op(Op::kGather, {reshape(transpose(term.x, perm), joined), places}, {{"axis", static_cast<int64_t>(i)}});
       term.labels.erase(again, 1);
-      i--;  // it may be there once more
     }
   }
 

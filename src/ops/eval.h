@@ -15,7 +15,7 @@
 #include "base/static_vector.h"
 #include "base/tensor.h"
 #include "base/visit.h"
-#include "ir/graph.h"
+#include "ir/infer.h"
 
 namespace rlx {
 

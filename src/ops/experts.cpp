@@ -8,7 +8,7 @@ Outputs decompose_moe_gate(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr logits = in[0], bias = in[1];
   if (logits.rank() != 2) return {b.fail(wrong_rank("logits", "2", logits.rank())), b.wrap(kInvalid)};
-  if (bias && !require_shape(bias, "bias", std::array{logits.dim(1)})) return {};
+  if (bias && !require_shape(bias, "bias", {logits.dim(1)})) return {};
   auto best = [&](Expr x) {
     return b.ops(Op::kTopK, {bias ? x + bias : x},
                  {{"k", Dim(attrs.i64("k"))}, {"index_dtype", attrs.dtype("index_dtype")}});
@@ -35,8 +35,7 @@ Outputs decompose_moe_ffn(const Inputs& in, const Attrs& attrs) {
   if (x.rank() != 2) return {b.fail(wrong_rank("x", "2", x.rank()))};
   if (index.rank() != 2) return {b.fail(wrong_rank("idx", "2", index.rank()))};
   Dim tokens = x.dim(0), k = index.dim(1);
-  if (!require_shape(index, "idx", std::array{tokens, k}) || !require_shape(weights, "weights", index.dims()))
-    return {};
+  if (!require_shape(index, "idx", {tokens, k}) || !require_shape(weights, "weights", index.dims())) return {};
   Expr rows = reshape(broadcast_to(unsqueeze(x, 1), {tokens, k, x.dim(1)}), {tokens * k, x.dim(1)});
   Expr expert = reshape(index, {tokens * k});
   auto through = [&](Expr rows, Expr bank) {

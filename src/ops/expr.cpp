@@ -156,7 +156,7 @@ Result<Outputs> decompose_aside(Builder& builder, const OpInfo& info, std::span<
 
 // Drops the attribute `symbol` if the node decides no size because its results are padded.
 static void drop_idle_symbol(InferArgs& args, const Graph& definition) {
-  if (!args.info.names_sizes || !args.attrs.has("symbol")) return;
+  if (!args.info.decides_sizes || !args.attrs.has("symbol")) return;
   std::vector<DecidedSize> decided = decided_sizes(definition);
   bool is_decided = std::any_of(decided.begin(), decided.end(),
                                 [&](const DecidedSize& size) { return size.symbol == args.attrs.str("symbol"); });
@@ -174,7 +174,7 @@ Status infer_composite(InferArgs& args) {
   drop_idle_symbol(args, aside);
   for (const auto& [symbol, range] : aside.symbols()) {
     // A composite with a size that contents decide keeps the symbol's name, as `dynamic_iota` does.
-    if (!args.graph.has_symbol(symbol) && args.info.names_sizes && !args.attrs.has("symbol"))
+    if (!args.graph.has_symbol(symbol) && args.info.decides_sizes && !args.attrs.has("symbol"))
       args.attrs = args.attrs.with("symbol", symbol);
     RLX_TRY(args.graph.declare_symbol(symbol, range));
   }
@@ -353,8 +353,7 @@ bool require_stretch(Expr x, std::string_view what, std::span<const Dim> dims) {
 }
 
 std::optional<Dim> divided(Expr x, const Dim& a, const Dim& b) {
-  if (a == b) return Dim(1);  // of 0, too: a size that a run sets to 0 has the same quotient
-  if (auto exact = exact_div(a, b)) return exact;
+  if (auto exact = exact_quotient(a, b)) return exact;
   Dim quotient = floor_div(a, b);
   if (b.is(0) || !require(x, Guard::kEqual, a, quotient * b)) return std::nullopt;
   return quotient;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/infer.h"
 
 namespace rlx {
 
@@ -247,6 +247,9 @@ std::optional<Dim> divided(Expr x, const Dim& a, const Dim& b);              // 
 bool require(Expr x, Guard::Relation relation, const Dim& a, const Dim& b);  // or a guard
 // Requires that x has these sizes, or that it stretches to them (aligned right, a literal 1 fits any). `what` names x.
 bool require_shape(Expr x, std::string_view what, std::span<const Dim> dims);
+inline bool require_shape(Expr x, std::string_view what, std::initializer_list<Dim> dims) {
+  return require_shape(x, what, std::span(dims.begin(), dims.size()));
+}
 bool require_stretch(Expr x, std::string_view what, std::span<const Dim> dims);
 
 }  // namespace rlx

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/dtype.h"
 
@@ -13,6 +14,10 @@ namespace rlx {
 static constexpr int64_t kLargestConstant = int64_t{1} << 40;  // beyond any size: sums of these do not overflow
 static constexpr int64_t kMaxElements = int64_t{1} << 16;      // of a constant that is examined
 static constexpr int64_t kExactInDouble = int64_t{1} << 53;
+
+static Affine uniform(Dim offset, size_t rank) {
+  return {std::move(offset), std::vector<Dim>(rank, Dim(0))};
+}
 
 // ---- leaves ----
 
@@ -69,7 +74,7 @@ void facts_constant(FactArgs& args) {
 }
 
 void facts_iota(FactArgs& args) {
-  Affine form{0, std::vector<Dim>(args.type().rank(), Dim(0))};
+  Affine form = uniform(0, args.type().rank());
   form.steps[static_cast<size_t>(args.node.attrs.i64("axis"))] = 1;
   args.set(std::move(form));
 }
@@ -110,51 +115,50 @@ void facts_mul(FactArgs& args) {
   for (size_t i = 0; i < 2; i++) {
     const Affine *varying = args.in[i]->affine.get(), *factor = args.in[1 - i]->affine.get();
     if (!varying || !factor || !factor->is_uniform()) continue;
-    Affine ranks{0, std::vector<Dim>(factor->steps.size(), Dim(0))};
-    return args.set(*varying * factor->offset + ranks);
+    Affine zero = uniform(0, factor->steps.size());  // widens the sum to the factor's rank
+    return args.set(*varying * factor->offset + zero);
   }
 }
 
-// ---- comparisons: 1 where they hold ----
+// ---- truth values: 1 where they hold ----
 
 // Known only if both operands are the same everywhere.
-static void compares(FactArgs& args, Dim (*truth)(const Dim& a, const Dim& b)) {
+static void set_uniform_truth(FactArgs& args, Dim (*truth)(const Dim& a, const Dim& b)) {
   if (args.type().dtype != DType::kBool || !args.in[0]->affine || !args.in[1]->affine) return;
   const Affine &a = *args.in[0]->affine, &b = *args.in[1]->affine;
-  if (a.is_uniform() && b.is_uniform())
-    args.set(Affine{truth(a.offset, b.offset), std::vector<Dim>(args.type().rank(), Dim(0))});
+  if (a.is_uniform() && b.is_uniform()) args.set(uniform(truth(a.offset, b.offset), args.type().rank()));
 }
 
 void facts_eq(FactArgs& args) {
-  compares(args, is_equal);
+  set_uniform_truth(args, is_equal);
 }
 void facts_ne(FactArgs& args) {
-  compares(args, [](const Dim& a, const Dim& b) { return negated(is_equal(a, b)); });
+  set_uniform_truth(args, [](const Dim& a, const Dim& b) { return negated(is_equal(a, b)); });
 }
 void facts_lt(FactArgs& args) {
-  compares(args, is_less);
+  set_uniform_truth(args, is_less);
 }
 void facts_le(FactArgs& args) {
-  compares(args, [](const Dim& a, const Dim& b) { return negated(is_less(b, a)); });
+  set_uniform_truth(args, [](const Dim& a, const Dim& b) { return negated(is_less(b, a)); });
 }
 void facts_gt(FactArgs& args) {
-  compares(args, [](const Dim& a, const Dim& b) { return is_less(b, a); });
+  set_uniform_truth(args, [](const Dim& a, const Dim& b) { return is_less(b, a); });
 }
 void facts_ge(FactArgs& args) {
-  compares(args, [](const Dim& a, const Dim& b) { return negated(is_less(a, b)); });
+  set_uniform_truth(args, [](const Dim& a, const Dim& b) { return negated(is_less(a, b)); });
 }
 void facts_and(FactArgs& args) {
-  compares(args, [](const Dim& a, const Dim& b) { return min(a, b); });
+  set_uniform_truth(args, [](const Dim& a, const Dim& b) { return min(a, b); });
 }
 void facts_or(FactArgs& args) {
-  compares(args, [](const Dim& a, const Dim& b) { return max(a, b); });
+  set_uniform_truth(args, [](const Dim& a, const Dim& b) { return max(a, b); });
 }
 void facts_xor(FactArgs& args) {
-  compares(args, [](const Dim& a, const Dim& b) { return max(min(a, negated(b)), min(b, negated(a))); });
+  set_uniform_truth(args, [](const Dim& a, const Dim& b) { return max(min(a, negated(b)), min(b, negated(a))); });
 }
 void facts_not(FactArgs& args) {
   if (args.type().dtype == DType::kBool && args.in[0]->affine)
-    args.set(Affine{1, std::vector<Dim>(args.type().rank(), Dim(0))} - *args.in[0]->affine);
+    args.set(uniform(1, args.type().rank()) - *args.in[0]->affine);
 }
 
 // ---- views ----
@@ -167,7 +171,7 @@ static void selects(FactArgs& args) {
 
 // A reshape that only adds and drops axes of size 1 keeps the steps of the other axes.
 static std::optional<Affine> reshaped(const Affine& form, std::span<const Dim> from, std::span<const Dim> to) {
-  Affine result{form.offset, std::vector<Dim>(to.size(), Dim(0))};
+  Affine result = uniform(form.offset, to.size());
   if (form.is_uniform()) return result;
   size_t at = 0;
   for (size_t axis = 0; axis < from.size(); axis++) {
@@ -187,7 +191,7 @@ void facts_reshape(FactArgs& args) {
 
 void facts_broadcast_to(FactArgs& args) {
   selects(args);
-  if (args.in[0]->affine) args.set(*args.in[0]->affine + Affine{0, std::vector<Dim>(args.type().rank(), Dim(0))});
+  if (args.in[0]->affine) args.set(*args.in[0]->affine + uniform(0, args.type().rank()));
 }
 
 void facts_transpose(FactArgs& args) {

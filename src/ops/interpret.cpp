@@ -39,7 +39,7 @@ Status disagree(const std::string& symbol, int64_t a, int64_t b) {
 struct Setting {
   const ParamTensors& params;
   EvalOptions options;
-  double* left = nullptr;  // the steps that it may still take (ops/work.h); null: any number
+  double* left = nullptr;  // the work that it may still do (ops/work.h); null: without a limit
 };
 
 Result<std::vector<Tensor>> run_inner(const Graph& graph, std::span<const Tensor> inputs, const SymbolLookup& around,
@@ -281,10 +281,9 @@ Result<Tensor> convert(const Tensor& tensor, DType to) {
   return result;
 }
 
-// A loop over rows takes time even if the rows are empty. Only of an op that cannot fail nothing is left to do.
+// A loop over empty rows takes time too. It is left out only if the op cannot fail.
 static bool has_nothing_to_do(const OpInfo& info, std::span<const Operand> out) {
-  bool is_total = info.is(kTotal) || info.is(kElementwise) || info.is(kView);
-  return is_total && std::ranges::all_of(out, [](const Operand& it) { return !it || it.count() == 0; });
+  return info.cannot_fail() && std::ranges::all_of(out, [](const Operand& it) { return !it || it.count() == 0; });
 }
 
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
@@ -341,9 +340,9 @@ Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor
   return results;
 }
 
-Result<std::vector<Tensor>> interpret_within(const Graph& graph, double steps, const MakeTensor& make) {
+Result<std::vector<Tensor>> interpret_within(const Graph& graph, double work, const MakeTensor& make) {
   const ParamTensors none;
-  return Interpreter(graph, {none, {.make = &make}, &steps}, {}).run({});
+  return Interpreter(graph, {none, {.make = &make}, &work}, {}).run({});
 }
 
 }  // namespace rlx

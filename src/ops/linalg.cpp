@@ -47,11 +47,11 @@ bool Matrix::finite() const {
 }
 
 int Matrix::normalise() {
-  constexpr int kFar = 400;  // then the squares of elements far below the largest are normal numbers too
+  constexpr int kLargeExponent = 400;  // then the squares of elements far below the largest are normal numbers too
   double largest = 0;
   for (double x : data_) largest = std::max(largest, std::fabs(x));
   int exponent = largest == 0 ? 0 : std::ilogb(largest);
-  if (std::abs(exponent) <= kFar) return 0;
+  if (std::abs(exponent) <= kLargeExponent) return 0;
   scale(-exponent);
   return exponent;
 }

@@ -31,7 +31,7 @@ static std::optional<Chosen> chosen_by(Expr x, Expr labels, Expr class_weight, i
     chosen.index = where(chosen.counted, labels, 0);
   }
   if (!class_weight) return chosen;
-  if (!require_shape(class_weight, "class_weight", std::array{x.dim(axis)})) return std::nullopt;
+  if (!require_shape(class_weight, "class_weight", {x.dim(axis)})) return std::nullopt;
   chosen.weight = gather(class_weight, chosen.index, 0);
   if (chosen.counted) chosen.weight = where(chosen.counted, chosen.weight, 0);
   return chosen;

@@ -39,7 +39,7 @@ static Expr aligned(Expr x, Expr p, const char* what, const Attrs& attrs) {
     dims[at] = floor_div(dims[at] + (block - 1), block);
     return require_shape(p, what, dims) ? spread_blocks(p, at, block, x.dims()[at]) : p;
   }
-  if (!require_shape(p, what, std::array{dims[at]})) return p;
+  if (!require_shape(p, what, {dims[at]})) return p;
   dims.assign(x.rank() - at, 1);
   dims[0] = x.dims()[at];
   return reshape(p, dims);

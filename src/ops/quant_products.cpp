@@ -11,7 +11,7 @@ namespace rlx {
 // One number, or one per channel, in a shape that broadcasts against `rank` axes with the channels at `axis`.
 static Expr along_channels(Expr given, const char* what, const Dim& channels, size_t rank, size_t axis) {
   if (given.rank() == 0) return given;
-  if (!require_shape(given, what, std::array{channels})) return given;
+  if (!require_shape(given, what, {channels})) return given;
   std::vector<Dim> dims(rank - axis, 1);
   dims[0] = channels;
   return reshape(given, dims);
@@ -178,7 +178,7 @@ Outputs decompose_scaled_matmul(const Inputs& in, const Attrs& attrs) {
   if (!require_shape(left, "a with its scale", a.dims()) || !require_shape(right, "b with its scale", w.dims()))
     return {};
   Expr y = matmul(left, right, {.b = true});
-  if (bias && y.valid() && require_shape(bias, "bias", std::array{y.dim(-1)})) y = y + cast(bias, wide);
+  if (bias && y.valid() && require_shape(bias, "bias", {y.dim(-1)})) y = y + cast(bias, wide);
   return {cast(y, to)};
 }
 
@@ -190,7 +190,7 @@ Outputs decompose_lora_matmul(const Inputs& in, const Attrs& attrs) {
 Outputs decompose_grouped_matmul(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0], w = in[1], index = in[2];
   if (x.rank() != 2 || w.rank() != 3) return refuse(x, Code::kShape, "x needs rank 2, w rank 3");
-  if (!require_shape(index, "idx", std::array{x.dim(0)})) return {};
+  if (!require_shape(index, "idx", {x.dim(0)})) return {};
   Expr chosen = gather(w, index, 0);
   Expr y = matmul(unsqueeze(x, 1), cast(chosen, x.dtype()), {.b = attrs.flag("transpose_w")});
   if (!y.valid()) return {};

@@ -164,7 +164,7 @@ static bool shapes_agree(const Recurrence& all, const CellRow& cell) {
   const Dim &directions = all.r.dim(0), &batch = all.x.dim(1), &hidden = all.r.dim(2);
   Dim gates = Dim(cell.gates) * hidden;
   auto fits = [](Expr e, const char* what, std::initializer_list<Dim> dims) {
-    return !e || require_shape(e, what, std::span(dims.begin(), dims.size()));
+    return !e || require_shape(e, what, dims);
   };
   return fits(all.w, "w", {directions, gates, all.x.dim(2)}) && fits(all.r, "r", {directions, gates, hidden}) &&
          fits(all.bias, "bias", {directions, gates + gates}) && fits(all.lengths, "lens", {batch}) &&

@@ -27,7 +27,7 @@ static std::nullopt_t no_axes(Expr x, Code code, std::string message) {
 
 // floor(n * scale). A simple fraction stands for the scale that was rounded from it.
 static std::optional<Dim> scaled_size(Expr x, const Dim& n, double scale) {
-  auto fraction = fraction_of(scale);
+  auto fraction = simple_fraction_of(scale);
   if (!fraction) fraction = exact_fraction_of(scale);
   if (fraction) return floor_div(n * Dim(fraction->numerator), Dim(fraction->denominator));
   if (!n.is_literal())
@@ -48,8 +48,8 @@ static bool has_samples(Expr x, const Resampled& axis) {
   return require(x, Guard::kLessEqual, is_filled ? Dim(1) : min(Dim(1), axis.out), axis.in);
 }
 
-// With sizes and scales, the sizes are those of the result, and the scales give the coordinates.
-static bool are_lists_of_axes(Expr x, const Attrs& attrs) {
+// Whether the lists have one entry per axis, and those that 'coord' needs are there.
+static bool suits_axes(Expr x, const Attrs& attrs) {
   size_t count = attrs.i64s("axes").size();
   bool has_sizes = attrs.has("sizes"), has_scales = attrs.has("scales"), has_roi = attrs.has("roi");
   auto refused = [&](std::string message) { return refuse(x, Code::kOption, std::move(message)), false; };
@@ -64,14 +64,15 @@ static bool are_lists_of_axes(Expr x, const Attrs& attrs) {
 }
 
 // Antialiasing stretches the kernel by 1 / scale.
-static bool has_kernel(Expr x, const Resampled& axis, const Attrs& attrs) {
+static bool is_scale_large_enough(Expr x, const Resampled& axis, const Attrs& attrs) {
   static constexpr double kSmallestScale = 0x1p-29;
   if (axis.factor == 0 || axis.factor >= kSmallestScale || axis.out.is(0) || !attrs.flag("antialias")) return true;
   return refuse(x, Code::kRange, format("a scale of {} is too small for 'antialias'", axis.factor)), false;
 }
 
+// With sizes and scales, the sizes are those of the result, and the scales give the coordinates.
 static std::optional<std::vector<Resampled>> resampled_axes(Expr x, const Attrs& attrs) {
-  if (!are_lists_of_axes(x, attrs)) return std::nullopt;
+  if (!suits_axes(x, attrs)) return std::nullopt;
   const Axes& axes = attrs.i64s("axes");
   bool has_sizes = attrs.has("sizes"), has_roi = attrs.has("roi");
   Builder& b = x.builder();
@@ -82,7 +83,7 @@ static std::optional<std::vector<Resampled>> resampled_axes(Expr x, const Attrs&
     auto out = has_sizes ? attrs.dims("sizes")[i] : scaled_size(x, axis.in, axis.factor);
     if (!out) return std::nullopt;
     axis.out = *out;
-    if ((has_sizes && !has_samples(x, axis)) || !has_kernel(x, axis, attrs)) return std::nullopt;
+    if ((has_sizes && !has_samples(x, axis)) || !is_scale_large_enough(x, axis, attrs)) return std::nullopt;
     if (has_roi) axis.start = attrs.f64s("roi")[i], axis.end = attrs.f64s("roi")[i + axes.size()];
     axis.n = b.size(axis.in, DType::kF64), axis.o = b.size(axis.out, DType::kF64);
     axis.scale = axis.factor != 0 ? b.scalar(DType::kF64, axis.factor) : axis.o / axis.n;
@@ -119,7 +120,7 @@ static std::optional<Coordinate> exact_coordinates(Builder& b, const Resampled& 
   Expr n = b.size(axis.in, DType::kI64), o = b.size(axis.out, DType::kI64);
   Expr up = o, down = n;  // the scale is up / down
   if (axis.factor != 0) {
-    auto fraction = fraction_of(axis.factor);
+    auto fraction = simple_fraction_of(axis.factor);
     if (!fraction || fraction->numerator > kLargest) return std::nullopt;
     up = b.scalar(DType::kI64, static_cast<double>(fraction->numerator)),
     down = b.scalar(DType::kI64, static_cast<double>(fraction->denominator));

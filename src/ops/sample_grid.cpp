@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interpolates images at positions that are values. x has channels last, [batch..., space..., C], and every corner
 // around a position is one gather. Positions are f64 in all cases, so that every dtype picks the same elements.
-#include <array>
 #include <numbers>
 
 #include "ops/expr.h"
@@ -152,7 +151,7 @@ Outputs decompose_affine_grid(const Inputs& in, const Attrs& attrs) {
   size_t axes = size.size() - 2;
   auto width = static_cast<int64_t>(axes);
   DType type = theta.dtype();
-  if (!require_shape(theta, "theta", std::array<Dim, 3>{size[0], width, width + 1})) return {};
+  if (!require_shape(theta, "theta", {size[0], width, width + 1})) return {};
   std::vector<Dim> space(size.begin() + 2, size.end()), column = space, result{size[0]};
   column.emplace_back(1);
   std::vector<Expr> columns;
@@ -199,7 +198,7 @@ Outputs decompose_roi_align(const Inputs& in, const Attrs& attrs) {
   if (x.rank() != 4) return refuse(x, Code::kShape, format("x has rank {}, not 4", x.rank()));
   if (batch.rank() != 1) return refuse(x, Code::kShape, format("batch has rank {}, not 1", batch.rank()));
   const Dim& count = batch.dim(0);
-  if (!require_shape(rois, "rois", std::array<Dim, 2>{count, 4})) return {};
+  if (!require_shape(rois, "rois", {count, 4})) return {};
   bool half_pixel = attrs.flag("half_pixel");
   int64_t sampling = attrs.i64("sampling"), bins[] = {attrs.i64("out_h"), attrs.i64("out_w")};
   Expr box = cast(rois, kPosition) * attrs.f64("scale");
@@ -264,9 +263,9 @@ static std::optional<Deformed> deformed(const Inputs& in, const Attrs& attrs) {
   conv.out_h = out_size(0, conv.kernel_h), conv.out_w = out_size(1, conv.kernel_w);
   Dim taps = conv.kernel_h * conv.kernel_w * Dim(conv.offset_groups);
   bool fits = require(x, Guard::kEqual, conv.channels, w.dim(1) * Dim(conv.groups)) &&
-              require_shape(offset, "offset", std::array{conv.items, taps * Dim(2), conv.out_h, conv.out_w}) &&
-              (!in[4] || require_shape(in[4], "mask", std::array{conv.items, taps, conv.out_h, conv.out_w})) &&
-              (!in[3] || require_shape(in[3], "bias", std::array{w.dim(0)}));
+              require_shape(offset, "offset", {conv.items, taps * Dim(2), conv.out_h, conv.out_w}) &&
+              (!in[4] || require_shape(in[4], "mask", {conv.items, taps, conv.out_h, conv.out_w})) &&
+              (!in[3] || require_shape(in[3], "bias", {w.dim(0)}));
   return fits ? std::optional(conv) : std::nullopt;
 }
 

@@ -121,7 +121,7 @@ static SliceRange<int64_t> slice_range(int64_t n, int64_t start, int64_t end, in
   return {start, start <= end ? 0 : (start - end - 1) / -step + 1};
 }
 
-// The same over expressions. Where ranges decide a clamp, no min or max remains.
+// The same over expressions. Where ranges or guards decide a clamp, no min or max remains.
 static SliceRange<Dim> slice_range(const InferArgs& args, const Dim& n, Dim start, Dim end, int64_t step) {
   if (n.is_literal() && start.is_literal() && end.is_literal()) {
     auto range = slice_range(n.literal(), start.literal(), end.literal(), step);

@@ -70,14 +70,12 @@ static std::vector<Expr> harmonics(const Vector& direction, int64_t count) {
 
 static bool have_shapes(const Inputs& in, Expr sh) {
   Dim count = in[0].rank() == 2 ? in[0].dim(0) : Dim(0);
-  auto fits = [&](size_t i, const char* what, std::initializer_list<Dim> dims) {
-    return require_shape(in[i], what, std::span(dims.begin(), dims.size()));
-  };
   if (sh && !(sh.rank() == 3 && (sh.dim(1).is(3) || sh.dim(1).is(8) || sh.dim(1).is(15))))
     return in.builder().fail(Status(Code::kShape, "sh has 3, 8 or 15 colours of each Gaussian")), false;
-  return fits(0, "means", {count, 3}) && fits(1, "log_scales", {count, 3}) && fits(2, "quats", {count, 4}) &&
-         fits(3, "opacity", {count}) && fits(4, "colors", {count, 3}) && fits(6, "view", {4, 4}) &&
-         fits(7, "intrinsics", {4}) && (!sh || fits(5, "sh", {count, sh.dim(1), 3}));
+  return require_shape(in[0], "means", {count, 3}) && require_shape(in[1], "log_scales", {count, 3}) &&
+         require_shape(in[2], "quats", {count, 4}) && require_shape(in[3], "opacity", {count}) &&
+         require_shape(in[4], "colors", {count, 3}) && require_shape(in[6], "view", {4, 4}) &&
+         require_shape(in[7], "intrinsics", {4}) && (!sh || require_shape(in[5], "sh", {count, sh.dim(1), 3}));
 }
 
 // The colours of the Gaussians as seen from the camera.
@@ -147,11 +145,9 @@ Outputs decompose_gaussian_splat_rasterize(const Inputs& in, const Attrs& attrs)
   Builder& b = in.builder();
   if (in[2].rank() != 1) return {b.fail(wrong_rank("depth", "1", in[2].rank()))};
   Dim count = in[2].dim(0);
-  auto fits = [&](size_t i, const char* what, std::initializer_list<Dim> dims) {
-    return require_shape(in[i], what, std::span(dims.begin(), dims.size()));
-  };
-  if (!fits(0, "mean2d", {count, 2}) || !fits(1, "conic", {count, 3}) || !fits(3, "color", {count, 3}) ||
-      !fits(4, "alpha", {count}) || !fits(5, "radius", {count}) || !fits(6, "valid", {count}))
+  if (!require_shape(in[0], "mean2d", {count, 2}) || !require_shape(in[1], "conic", {count, 3}) ||
+      !require_shape(in[3], "color", {count, 3}) || !require_shape(in[4], "alpha", {count}) ||
+      !require_shape(in[5], "radius", {count}) || !require_shape(in[6], "valid", {count}))
     return {};
   std::vector<Expr> s = by_depth(in);
   if (s.empty()) return {};

@@ -6,28 +6,28 @@
 
 namespace rlx {
 
-double steps_of_last_axis(const Node&, std::span<const Operand> in) {
+double work_of_last_axis(const Node&, std::span<const Operand> in) {
   return in[0].rank() ? static_cast<double>(in[0].dims.back()) : 1;
 }
 
-double steps_of_rounds(const Node& node, std::span<const Operand> in) {
+double work_of_rounds(const Node& node, std::span<const Operand> in) {
   constexpr double kRounds = 32;
-  return kRounds * steps_of_last_axis(node, in);
+  return kRounds * work_of_last_axis(node, in);
 }
 
-double steps_of_filter(const Node&, std::span<const Operand> in) {
+double work_of_filter(const Node&, std::span<const Operand> in) {
   constexpr double kEach = 3;  // it finds the place of each element anew
   const Operand& filter = in[1];
   return kEach * static_cast<double>(filter.count()) / static_cast<double>(std::max<int64_t>(filter.dims[0], 1));
 }
 
-double steps_of_window(const Node& node, std::span<const Operand>) {
+double work_of_window(const Node& node, std::span<const Operand>) {
   double size = 1;
   for (int64_t side : node.attrs.i64s("window")) size *= static_cast<double>(side);
   return size;
 }
 
-double steps_of_sort(const Node& node, std::span<const Operand> in) {
+double work_of_sort(const Node& node, std::span<const Operand> in) {
   return std::log2(1 + static_cast<double>(in[0].dims[static_cast<size_t>(node.attrs.i64("axis"))]));
 }
 
@@ -40,8 +40,8 @@ double work_of(const Node& node, std::span<const Operand> in, std::span<const Op
     all += static_cast<double>(operand.count());
     largest = std::max(largest, static_cast<double>(operand.count()));
   }
-  StepsFn steps = node.attrs.info()->steps;
-  return kOfAnyNode + all + (steps ? largest * steps(node, in) : 0);
+  WorkFn work = node.attrs.info()->work;
+  return kOfAnyNode + all + (work ? largest * work(node, in) : 0);
 }
 
 }  // namespace rlx

@@ -121,13 +121,9 @@ static void add_branch_rules(RuleSet& rules) {
 }
 
 static Result<Graph> simplified(Graph graph, PassContext& context) {
-  static const RuleSet& kRules = lasting([] {
-    return RuleSet{add_view_rules, add_arithmetic_rules, add_position_rules, add_branch_rules};
-  });
+  static const RuleSet& kRules = lasting([] { return RuleSet{add_normal_form_rules, add_branch_rules}; });
   RewriteOptions options = context.rewrite_options("branches");
-  options.expands = [](const Facts& facts, Value value) {
-    return facts.graph().info(facts.graph().node(value)).is(kSpelling);
-  };
+  options.expands = is_spelling;
   return fold_constants(RLX_TRY(rewrite(drop_dead(std::move(graph)), kRules, options)), context);
 }
 

@@ -8,13 +8,9 @@
 namespace rlx {
 
 Result<Graph> canonicalize(Graph graph, PassContext& context) {
-  static const RuleSet& kRules = lasting([] {
-    return RuleSet{add_view_rules, add_arithmetic_rules, add_position_rules};
-  });
+  static const RuleSet& kRules = lasting([] { return RuleSet{add_normal_form_rules}; });
   RewriteOptions options = context.rewrite_options("canonicalize");
-  options.expands = [](const Facts& facts, Value value) {
-    return facts.graph().info(facts.graph().node(value)).is(kSpelling);
-  };
+  options.expands = is_spelling;
   return rewrite(drop_dead(std::move(graph)), kRules, options);
 }
 

@@ -34,8 +34,8 @@ static bool has_certain_bits(const Graph& graph, const Node& node) {
   return !is_of_floats || graph.info(node).tol == Tol::kE0;
 }
 
-// Whether each element of the result depends on few elements only, as far as the row says: none is rounded, or one by
-// one.
+// Whether each element of the result depends on few elements, as far as the row says: the op is elementwise, a view, or
+// of class E0.
 static bool takes_linear_time(const OpInfo& info) {
   return info.is(kElementwise) || info.is(kView) || info.tol == Tol::kE0;
 }

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/contains.h"
+#include "base/free_name.h"
 #include "ir/body.h"
 #include "ir/facts.h"
 #include "ir/normal.h"
@@ -23,7 +24,7 @@ namespace {
 bool is_total(const Graph& graph, const Node& node) {
   const OpInfo& info = graph.info(node);
   if (!is_pure(info, node.attrs)) return false;
-  if (info.primitive() || info.is(kElementwise)) return info.is(kElementwise) || info.is(kView) || info.is(kTotal);
+  if (info.primitive() || info.is(kElementwise)) return info.cannot_fail();
   Graph aside("", &graph.table(), &graph);
   Builder builder(aside);
   if (!decompose_aside(builder, info, input_types(graph, info, node.in), node.attrs).ok()) return false;
@@ -32,8 +33,8 @@ bool is_total(const Graph& graph, const Node& node) {
 }
 
 // The values of a body that move out: computed values that are the same at every trip and that remaining nodes read.
-// Only an operand of the very type of its input may be computed with outside: a dim that is 1 inside may be one that is
-// known to be 1 outside, but that does not broadcast.
+// A value moves only if it reads operands whose type outside is exactly that of the body's input. Inside, a dim may be
+// the literal 1; outside, a symbol that a guard makes 1, which does not broadcast.
 class Invariants {
  public:
   Invariants(const Graph& around, std::span<const Value> in, const Attrs& attrs, const Graph& body,
@@ -139,10 +140,10 @@ class Hoisting {
     RLX_TRY(copy.declare());
     for (size_t i = 0; i < body.inputs().size(); i++) RLX_TRY(copy.add_input(i, body.leaf_name(body.inputs()[i])));
     for (size_t i = first; i < in_.size(); i++) {
-      size_t number = i;
-      while (body.find_leaf("hoisted." + std::to_string(number))) number += in_.size() - first;
+      auto is_taken = [&](const std::string& name) { return body.find_leaf(name) || wider.find_leaf(name); };
       const ValueType& type = types[i - first];
-      Value input = RLX_TRY(wider.add_input("hoisted." + std::to_string(number), type.dtype, type.dims));
+      std::string name = free_name("hoisted." + std::to_string(i), is_taken);
+      Value input = RLX_TRY(wider.add_input(name, type.dtype, type.dims));
       if (!moved.empty()) copy.set(moved[i - first], input);
     }
     RLX_TRY(copy.copy_uncopied());

@@ -13,4 +13,8 @@ RewriteOptions PassContext::rewrite_options(std::string_view pass) const {
   return options;
 }
 
+bool is_spelling(const Facts& facts, Value value) {
+  return facts.graph().info(facts.graph().node(value)).is(kSpelling);
+}
+
 }  // namespace rlx

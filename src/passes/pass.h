@@ -17,9 +17,10 @@ struct PassContext {
   std::string device;  // for messages; may be empty
   Grade math = Grade::kClose;
   std::vector<std::string> skip;  // passes and rules to leave out
-  // Why the device has no kernel for a node, or an empty text. Null: the device has no kernels for composites.
+  // Why the device has no kernel for a node, or an empty text. Null: `supports` is false for all. Rewrites read null
+  // the other way (RewriteOptions::refuses): nothing is refused.
   std::function<std::string(const Facts&, Value)> refuses = nullptr;
-  // Whether the device has a kernel for a node other than its reference path. Null: all its kernels are.
+  // Whether the device has a kernel for a node other than its reference path. Null: every kernel counts as native.
   std::function<bool(const Facts&, Value)> is_native = nullptr;
   // Whether its kernel for a node can be part of a region. Null: every native one can.
   std::function<bool(const Facts&, Value)> joins_regions = nullptr;
@@ -31,6 +32,8 @@ struct PassContext {
   bool supports(const Facts& facts, Value value) const { return refuses && refuses(facts, value).empty(); }
   RewriteOptions rewrite_options(std::string_view pass) const;
 };
+
+bool is_spelling(const Facts& facts, Value value);  // a composite that is only a name for its decomposition
 
 using PassFn = Result<Graph> (*)(Graph, PassContext&);
 

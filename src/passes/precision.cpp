@@ -118,7 +118,7 @@ class Conversion {
     const Node& node = given_.node(index);
     const OpInfo& info = given_.info(node);
     bool is_fixed = info.is(kLeaf) || info.is(kOnHost) || node.op == Op::kBitcast || !body_attrs(node.op).empty();
-    if (!is_fixed && converted(index).ok()) return {};
+    if (!is_fixed && compute_in_dtype(index).ok()) return {};
     std::vector<Value> in;
     for (Value value : node.in) in.push_back(present(value) ? RLX_TRY(as_given(value)) : value);
     Value made = made_.append_copy(given_, index, in);
@@ -126,7 +126,7 @@ class Conversion {
     return {};
   }
 
-  Status converted(uint32_t index) {
+  Status compute_in_dtype(uint32_t index) {
     const Node& node = given_.node(index);
     const OpInfo& info = given_.info(node);
     Attrs attrs = node.attrs;
@@ -144,13 +144,13 @@ class Conversion {
       if (made_.type(value).dtype == given_.type(output).dtype) unchanged_.emplace(output, value);
       if (is_changeable(made_.type(value).dtype)) {
         if (is_summand_[index]) value = RLX_TRY(kept_finite(value));
-        copy_.set(output, RLX_TRY(changed(value, is_bound_[index])));
+        copy_.set(output, RLX_TRY(in_dtype(value, is_bound_[index])));
       }
     }
     return {};
   }
 
-  Result<Value> changed(Value value, bool is_bound) {
+  Result<Value> in_dtype(Value value, bool is_bound) {
     const Tensor* constant = made_.type(value).dtype != dtype_ ? made_.constant(value) : nullptr;
     auto made = constant ? with_finite_masks(*constant, dtype_) : std::nullopt;
     if (constant && is_bound && !made) made = not_zero(*constant, dtype_);

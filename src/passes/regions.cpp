@@ -7,6 +7,7 @@
 
 #include "base/contains.h"
 #include "ir/facts.h"
+#include "ir/infer.h"
 #include "ir/normal.h"
 #include "passes/pass.h"
 #include "passes/region_bodies.h"
@@ -38,7 +39,7 @@ class Grouping {
       if (region != kNone) region = static_cast<uint32_t>(regions_.size()) - 1 - region;
     for (uint32_t region = 0; region < regions_.size(); region++) changes |= try_make(region);
     if (!changes) return std::move(graph_);
-    find_stand_ins();
+    find_replacements();
     rewire();
     if (context_.report) report();
     return std::move(graph_).reordered(order());
@@ -140,22 +141,22 @@ class Grouping {
     return false;
   }
 
-  void find_stand_ins() {
-    stand_in_.resize(graph_.nodes().size());
-    std::iota(stand_in_.begin(), stand_in_.end(), 0U);
+  void find_replacements() {
+    replacement_.resize(graph_.nodes().size());
+    std::iota(replacement_.begin(), replacement_.end(), 0U);
     for (const Region& region : regions_)
-      if (region.made != kNone) stand_in_[region.root()] = region.made;
+      if (region.made != kNone) replacement_[region.root()] = region.made;
   }
 
   // Lets all that read the root of a region read the region.
   void rewire() {
     for (uint32_t i = 0; i < graph_.nodes().size(); i++)
       for (size_t k = 0; k < graph_.node(i).in.size(); k++)
-        if (Value value = graph_.node(i).in[k]; present(value) && stand_in_[value.node] != value.node)
-          graph_.set_input(i, k, {stand_in_[value.node], value.output});
+        if (Value value = graph_.node(i).in[k]; present(value) && replacement_[value.node] != value.node)
+          graph_.set_input(i, k, {replacement_[value.node], value.output});
     for (size_t i = 0; i < graph_.outputs().size(); i++) {
       Value value = graph_.outputs()[i].value;
-      graph_.set_output(i, {stand_in_[value.node], value.output});
+      graph_.set_output(i, {replacement_[value.node], value.output});
     }
   }
 
@@ -173,8 +174,8 @@ class Grouping {
     std::vector<uint32_t> order(graph_.inputs().begin(), graph_.inputs().end());
     order.insert(order.end(), graph_.params().begin(), graph_.params().end());
     for (uint32_t i = 0; i < region_.size(); i++) {
-      bool is_inside = region_[i] != kNone && regions_[region_[i]].made != kNone && stand_in_[i] == i;
-      if (!is_inside && !graph_.info(graph_.node(i)).is(kInterface)) order.push_back(stand_in_[i]);
+      bool is_inside = region_[i] != kNone && regions_[region_[i]].made != kNone && replacement_[i] == i;
+      if (!is_inside && !graph_.info(graph_.node(i)).is(kInterface)) order.push_back(replacement_[i]);
     }
     return order;
   }
@@ -184,8 +185,8 @@ class Grouping {
   RegionBodies bodies_;
   PassContext& context_;
   std::vector<Region> regions_;
-  std::vector<uint32_t> region_;    // by node
-  std::vector<uint32_t> stand_in_;  // by node: the node that computes its value now
+  std::vector<uint32_t> region_;       // by node
+  std::vector<uint32_t> replacement_;  // by node: the node that computes its value now
 };
 
 }  // namespace

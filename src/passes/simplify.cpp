@@ -7,13 +7,11 @@
 namespace rlx {
 
 Result<Graph> simplify(Graph graph, PassContext& context) {
-  static const RuleSet& kRules = lasting([] {
-    return RuleSet{add_view_rules, add_arithmetic_rules, add_position_rules, add_scalar_chain_rules};
-  });
+  static const RuleSet& kRules = lasting([] { return RuleSet{add_normal_form_rules, add_scalar_chain_rules}; });
   RewriteOptions options = context.rewrite_options("simplify");
   options.refuses = context.refuses;
   options.expands = [&](const Facts& facts, Value value) {
-    return facts.graph().info(facts.graph().node(value)).is(kSpelling) && !context.supports(facts, value);
+    return is_spelling(facts, value) && !context.supports(facts, value);
   };
   return fold_constants(RLX_TRY(rewrite(std::move(graph), kRules, options)), context);
 }

@@ -19,7 +19,7 @@ namespace {
 class Sinking {
  public:
   explicit Sinking(const Graph& graph)
-      : graph_(graph), facts_(graph), room_(kMaxCopies * graph.nodes().size()), steps_(room_) {}
+      : graph_(graph), facts_(graph), copies_left_(kMaxCopies * graph.nodes().size()), visits_left_(copies_left_) {}
 
   uint64_t visits() const { return visits_; }
 
@@ -27,8 +27,8 @@ class Sinking {
   std::vector<bool> chosen(const Node& node) {
     std::vector<bool> sinks(node.in.size(), false);
     for (size_t i = first_invariant(node); i < node.in.size(); i++)
-      sinks[i] =
-          present(node.in[i]) && facts_.is_resident(node.in[i]) && has_type_of_inputs(node, i) && take_room(node.in[i]);
+      sinks[i] = present(node.in[i]) && facts_.is_resident(node.in[i]) && has_type_of_inputs(node, i) &&
+                 take_copies(node.in[i]);
     return sinks;
   }
 
@@ -66,15 +66,15 @@ class Sinking {
     });
   }
 
-  // Takes room for all that a value depends on, which is copied into every body that the value sinks into. If many
-  // bodies share a large part of the graph, the copies would grow with the product of the two. So there is a limit: a
-  // value for which no room is left stays an operand.
+  // Takes copies of all that a value depends on, which go into every body that the value sinks into. If many bodies
+  // share a large part of the graph, the copies would grow with the product of the two. So there is a limit: a value
+  // for which no copies are left stays an operand.
   static constexpr size_t kMaxCopies = 4;  // of each node, on average
-  // Walks that find no room are limited together, too. What depends on no more nodes than this is always looked at.
+  // Walks in vain are limited together, too. What depends on no more nodes than this is always looked at.
   static constexpr size_t kSmall = 64;
-  bool take_room(Value value) {
+  bool take_copies(Value value) {
     // Both limits only fall, so what was refused, and all that depends on it, would be refused again.
-    size_t most = std::min(room_, std::max(steps_, kSmall));
+    size_t most = std::min(copies_left_, std::max(visits_left_, kSmall));
     std::unordered_set<uint32_t> seen{value.node};
     std::vector<uint32_t> waiting{value.node};
     bool fits = true;
@@ -88,10 +88,10 @@ class Sinking {
     }
     fits = fits && seen.size() <= most;
     if (fits) {
-      room_ -= seen.size();
+      copies_left_ -= seen.size();
     } else {
       refused_.insert(value.node);
-      steps_ -= std::min(steps_, seen.size());
+      visits_left_ -= std::min(visits_left_, seen.size());
     }
     return fits;
   }
@@ -107,8 +107,8 @@ class Sinking {
 
   const Graph& graph_;
   Facts facts_;
-  size_t room_;   // how many nodes may still be copied
-  size_t steps_;  // how many nodes may still be seen in vain
+  size_t copies_left_;  // how many nodes may still be copied
+  size_t visits_left_;  // how many nodes may still be seen in vain
   std::unordered_set<uint32_t> refused_;
   uint64_t visits_ = 0;  // of nodes, to find what they depend on
 };

@@ -20,8 +20,8 @@ Attrs widened(const Attrs& attrs) {
   return wide;
 }
 
-// Whether the node means the same op in f32, rounded once.
-bool may_be_widened(const Graph& graph, const Node& node) {
+// Whether the node means the same as the op in f32, rounded once.
+bool means_the_same_in_f32(const Graph& graph, const Node& node) {
   const OpInfo& info = graph.info(node);
   if (info.is(kLeaf) || info.is(kView) || !body_attrs(node.op).empty()) return false;
   if (node.op == Op::kCast || node.op == Op::kBitcast) return false;
@@ -60,9 +60,9 @@ Result<std::vector<Value>> widen(const Node& node, GraphCopy& copy, Casts& casts
 
 }  // namespace
 
-bool can_be_widened(const Facts& facts, uint32_t node, FunctionRef<bool(const Facts&, Value)> is_native) {
+bool has_kernel_in_f32(const Facts& facts, uint32_t node, FunctionRef<bool(const Facts&, Value)> is_native) {
   const Graph& graph = facts.graph();
-  if (!may_be_widened(graph, graph.node(node))) return false;
+  if (!means_the_same_in_f32(graph, graph.node(node))) return false;
   Graph probe("", &graph.table(), &graph);
   auto wide = wide_node(facts, graph.node(node), probe);
   if (!wide.ok()) return false;
@@ -76,8 +76,8 @@ Result<Graph> widen_halves(Graph graph, PassContext& context) {
   Facts facts(graph);
   Casts casts;
   return with_replaced(graph, [&](GraphCopy& copy, uint32_t node) -> Result<std::vector<Value>> {
-    bool is_asked = !facts.is_resident({node, 0}) && may_be_widened(graph, graph.node(node));
-    if (!is_asked || context.is_native(facts, {node, 0}) || !can_be_widened(facts, node, context.is_native))
+    bool is_asked = !facts.is_resident({node, 0}) && means_the_same_in_f32(graph, graph.node(node));
+    if (!is_asked || context.is_native(facts, {node, 0}) || !has_kernel_in_f32(facts, node, context.is_native))
       return std::vector<Value>();
     return widen(graph.node(node), copy, casts);
   });

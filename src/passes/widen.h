@@ -9,6 +9,6 @@ namespace rlx {
 
 // Whether a device could compute a node on halves by a kernel for f32. `is_native` says whether it has a kernel for a
 // node.
-bool can_be_widened(const Facts& facts, uint32_t node, FunctionRef<bool(const Facts&, Value)> is_native);
+bool has_kernel_in_f32(const Facts& facts, uint32_t node, FunctionRef<bool(const Facts&, Value)> is_native);
 
 }  // namespace rlx

@@ -24,12 +24,12 @@ bool Buffers::is_whole(Value value) const {
              element_count(std::span<const Dim>(graph_.type(value).dims));
 }
 
-// An output is written in place if a run step computes all of its bytes. One value may be several outputs. Then an
+// An output is written directly if a run step computes all of its bytes. One value may be several outputs. Then an
 // output that shares its memory with an input (io.alias) takes the buffer, else the first output does.
 void Buffers::claim_outputs() {
   output_of_.resize(graph_.nodes().size());
   for (uint32_t i = 0; i < graph_.nodes().size(); i++) output_of_[i].resize(graph_.node(i).out.size(), -1);
-  in_place_.resize(graph_.outputs().size(), false);
+  direct_.resize(graph_.outputs().size(), false);
   for (const SlotAlias& alias : plan_.aliases) claim_output(alias.output);
   for (size_t i = 0; i < graph_.outputs().size(); i++) claim_output(i);
 }
@@ -40,14 +40,14 @@ void Buffers::claim_output(size_t output) {
   int64_t& slot = output_of_[root.node][root.output];
   if (!is_made || slot >= 0 || !is_whole(value)) return;
   slot = static_cast<int64_t>(output);
-  in_place_[output] = true;
+  direct_[output] = true;
 }
 
 void Buffers::release_output(size_t output) {
   Value root = layout(graph_.outputs()[output].value).root;
   int64_t& slot = output_of_[root.node][root.output];
   slot = -1;
-  in_place_[output] = false;
+  direct_[output] = false;
   for (size_t i = 0; i < graph_.outputs().size() && slot < 0; i++)
     if (layout(graph_.outputs()[i].value).root == root && alias_of(i) < 0) claim_output(i);
   plan_.buffers[buffer_of_[root.node][root.output]].base =

@@ -14,14 +14,14 @@ class Buffers {
 
   Status add_all();
   uint32_t add_copy(size_t output);  // a copy of the output's value, in the arena
-  // The output is not written in place after all. Another output slot of the same value may be instead.
+  // The output is not written directly after all. Another output slot of the same value may be instead.
   void release_output(size_t output);
   const Layout& layout(Value value) const { return layouts_.of[value.node][value.output]; }
   const std::optional<Layout>& copy_of(uint32_t node) const { return layouts_.copy_of[node]; }
-  bool is_whole(Value value) const;           // the value covers all of its root
-  int64_t input_behind(size_t output) const;  // the input whose bytes an output shows; -1: none
-  bool is_left_out(Value value) const;        // nobody reads it, and its kernel may omit it
-  bool is_in_place(size_t output) const { return in_place_[output]; }  // a step writes the output slot itself
+  bool is_whole(Value value) const;                                // the value covers all of its root
+  int64_t input_behind(size_t output) const;                       // the input whose bytes an output shows; -1: none
+  bool is_left_out(Value value) const;                             // nobody reads it, and its kernel may omit it
+  bool is_direct(size_t output) const { return direct_[output]; }  // a step writes the output slot itself
   int64_t alias_of(size_t output) const { return alias_of_[output]; }  // the input that it is written over; -1: none
 
   Access access(Value value) { return access(lowered_.graph.type(value), layout(value)); }
@@ -41,7 +41,7 @@ class Buffers {
   ByValue<uint32_t> buffer_of_;
   ByValue<int64_t> output_of_;     // the output slot it is written to, or -1
   std::vector<uint32_t> slot_of_;  // by node that is an input
-  std::vector<bool> in_place_;     // by output slot
+  std::vector<bool> direct_;       // by output slot
   std::vector<int64_t> alias_of_;  // by output slot
 };
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "ir/infer.h"
 #include "ir/normal.h"
 
 namespace rlx {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes what all plans of a graph share: phases, and the list of resident values in the forms in which they are
-// read. Invariant: a value is listed once for each form, however many bodies read it or compute it anew.
+// Computes what all plans of a graph share: phases, kernels, the lowered bodies, and the list of resident values in the
+// forms in which they are read. Invariant: a value is listed once for each form, however many bodies read it or compute
+// it anew.
 #include <algorithm>
 
 #include "base/hash.h"
@@ -94,7 +95,7 @@ Status choose_kernels(Lowered& lowered, bool whole, KernelOf kernel_of) {
       lowered.kernels[i] = found.kernel;
       lowered.on_host[i] = found.on_host;
     }
-    if (whole && !(is_leaf && graph.node(i).in.empty())) lowered.phases[i] = Phase::kRun;
+    if (whole && !is_leaf) lowered.phases[i] = Phase::kRun;
   }
   return {};
 }

@@ -132,7 +132,7 @@ struct PlanSymbol {
   Interval range;                // declared
   int64_t upper;                 // planned
   bool is_open = false;          // no bound: buffers of this size lie in rooms
-  uint32_t made_by = kGiven;     // the step that finds the size, known to all later ones; kGiven: before the run
+  uint32_t made_by = kGiven;     // the step that decides the size, known to all later ones; kGiven: before the run
   std::vector<SizeId> sizes;     // entries of the size table that name it
   std::vector<uint32_t> guards;  // those that can be checked once this size is known
   bool is_fresh() const { return made_by != kGiven; }

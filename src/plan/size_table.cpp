@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Upper sizes of symbols and dims. Most of it is about sizes that a run finds: they are bounded by what decides
+// Upper sizes of symbols and dims. Most of it is about sizes that nodes decide: they are bounded by what decides
 // them, and are open if there is no useful bound.
 #include "plan/size_table.h"
 
@@ -12,25 +12,25 @@
 
 namespace rlx {
 
-static constexpr int64_t kFar = int64_t{1} << 24;  // elements, along an axis or of a value
+static constexpr int64_t kTooMany = int64_t{1} << 24;  // elements, along an axis or of a value
 
-// A size that the run finds must come from one node, and from no input: kernels read an input at its own size.
+// A size that is decided must come from one node, and from no input: kernels read an input at its own size.
 static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& decided,
-                            SizeTable::NodeBySymbol& maker_of) {
+                            SizeTable::NodeBySymbol& decider_of) {
   auto refuse = [&](const std::string& symbol, const std::string& other) {
-    return Status(Code::kShape, "the size '" + symbol + "', which " + graph.describe(maker_of.at(symbol)) +
+    return Status(Code::kShape, "the size '" + symbol + "', which " + graph.describe(decider_of.at(symbol)) +
                                     " finds in its data, is also that of " + other)
         .with("value", symbol);
   };
   for (const DecidedSize& size : decided)
-    if (auto [found, is_new] = maker_of.emplace(size.symbol, size.node); !is_new && found->second != size.node)
+    if (auto [found, is_new] = decider_of.emplace(size.symbol, size.node); !is_new && found->second != size.node)
       return refuse(size.symbol, graph.describe(size.node));
   if (decided.empty()) return {};
   for (uint32_t input : graph.inputs())
     for (const Dim& dim : graph.node(input).out[0].dims) {
       std::string taken;
       visit_symbols(dim, [&](const std::string& name) {
-        if (maker_of.contains(name)) taken = name;
+        if (decider_of.contains(name)) taken = name;
       });
       if (!taken.empty()) return refuse(taken, "the input '" + graph.leaf_name(input) + "'");
     }
@@ -38,7 +38,7 @@ static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& 
 }
 
 // Every size that a node names must be known when the node runs: a symbol of the graph, which no later node decides.
-static Status check_order(const Graph& graph, const SizeTable::NodeBySymbol& maker_of) {
+static Status check_order(const Graph& graph, const SizeTable::NodeBySymbol& decider_of) {
   auto refuse = [&](const std::string& symbol, uint32_t node, const std::string& why) {
     return Status(Code::kShape, graph.describe(node) + " names the size '" + symbol + "', " + why)
         .with("value", symbol);
@@ -46,9 +46,9 @@ static Status check_order(const Graph& graph, const SizeTable::NodeBySymbol& mak
   for (uint32_t node = 0; node < graph.nodes().size(); node++) {
     Status status;
     visit_symbols(graph.node(node), [&](const std::string& symbol) {
-      auto maker = maker_of.find(symbol);
-      if (maker != maker_of.end() && maker->second > node)
-        status = refuse(symbol, node, "which " + graph.describe(maker->second) + " decides later");
+      auto decider = decider_of.find(symbol);
+      if (decider != decider_of.end() && decider->second > node)
+        status = refuse(symbol, node, "which " + graph.describe(decider->second) + " decides later");
       else if (!graph.has_symbol(symbol))
         status = refuse(symbol, node, "which no input has and no node decides");
     });
@@ -106,24 +106,24 @@ static Status no_upper_sizes(std::span<const std::string> names) {
 Status SizeTable::set_symbols(const UpperSizes& upper) {
   const Graph& graph = plan_.graph();
   std::vector<DecidedSize> decided = decided_sizes(graph);
-  NodeBySymbol maker_of;
-  RLX_TRY(check_sources(graph, decided, maker_of));
-  RLX_TRY(check_order(graph, maker_of));
+  NodeBySymbol decider_of;
+  RLX_TRY(check_sources(graph, decided, decider_of));
+  RLX_TRY(check_order(graph, decider_of));
   const Joins joins = find_joins(decided);
-  RLX_TRY(add_symbols(upper, maker_of, joins, {}));
-  Names found;  // by nodes, and not bounded by an option
-  for (const auto& [name, node] : maker_of) found.insert(name);
+  RLX_TRY(add_symbols(upper, decider_of, joins, {}));
+  Names found;  // decided by nodes, and not bounded by an option
+  for (const auto& [name, node] : decider_of) found.insert(name);
   for (const auto& [name, size] : upper) found.erase(name);
-  Names far;
-  if (!found.empty()) note_far(graph, found, far);
-  if (!far.empty()) RLX_TRY(add_symbols(upper, maker_of, joins, far));
+  Names too_large;
+  if (!found.empty()) note_too_large(graph, found, too_large);
+  if (!too_large.empty()) RLX_TRY(add_symbols(upper, decider_of, joins, too_large));
   note_chosen(joins);
   return {};
 }
 
-// `far`: these are open.
-Status SizeTable::add_symbols(const UpperSizes& upper, const NodeBySymbol& maker_of, const Joins& joins,
-                              const Names& far) {
+// `too_large`: these are open.
+Status SizeTable::add_symbols(const UpperSizes& upper, const NodeBySymbol& decider_of, const Joins& joins,
+                              const Names& too_large) {
   plan_.symbols.clear();
   plan_.symbol_ids.clear();
   std::unordered_map<std::string_view, int64_t> wanted;
@@ -131,15 +131,15 @@ Status SizeTable::add_symbols(const UpperSizes& upper, const NodeBySymbol& maker
   std::vector<std::string> missing;
   for (const auto& [name, range] : plan_.graph().symbols()) {
     int64_t upper_size = range.hi;
-    auto maker = maker_of.find(name);
-    if (maker != maker_of.end()) upper_size = most_of(name, maker->second, joins, upper_size);
+    auto decider = decider_of.find(name);
+    if (decider != decider_of.end()) upper_size = most_of(name, decider->second, joins, upper_size);
     auto given = wanted.find(name);
     if (given != wanted.end()) upper_size = given->second;
-    // A size that the run finds may have a very large maximum, which only says what an i32 or i64 can hold, or what a
+    // A size that a node decides may have a very large maximum, which only says what an i32 or i64 can hold, or what a
     // size without a bound can be. No plan can reserve memory for it, so the size is open.
     int64_t largest = std::max(kLargestSymbol, range.lo);
-    bool is_large = maker != maker_of.end() && upper_size >= largest;
-    bool is_open = is_large || far.contains(name) || (upper_size >= Interval::kUnbounded && plan_.is_body);
+    bool is_large = decider != decider_of.end() && upper_size >= largest;
+    bool is_open = is_large || too_large.contains(name) || (upper_size >= Interval::kUnbounded && plan_.is_body);
     if (is_open) upper_size = std::min(largest, range.hi);
     if (given == wanted.end() && upper_size >= Interval::kUnbounded)
       missing.push_back(name);
@@ -151,34 +151,34 @@ Status SizeTable::add_symbols(const UpperSizes& upper, const NodeBySymbol& maker
   return missing.empty() ? Status() : no_upper_sizes(missing);
 }
 
-// The found sizes that would make a value too large to reserve memory for, in the graph or in a body. Several of them
-// multiply, or a chain of branches doubles one, where nearly every run finds little: such sizes are open as well.
-void SizeTable::note_far(const Graph& graph, Names& found, Names& far) const {
+// The decided sizes that would make a value too large to reserve memory for, in the graph or in a body. Several of them
+// multiply, or a chain of branches doubles one, where nearly every run has little: such sizes are open as well.
+void SizeTable::note_too_large(const Graph& graph, Names& found, Names& too_large) const {
   auto range_of_symbol = [&](std::string_view name) -> Interval {
     uint32_t symbol = found.contains(name) || &graph == &plan_.graph() ? plan_.symbol(name) : Plan::kNoSymbol;
     if (symbol == Plan::kNoSymbol) return graph.symbol_range(name);
     return {plan_.symbols[symbol].range.lo, plan_.symbols[symbol].upper};
   };
-  auto is_far = [&](const ValueType& type) {
+  auto is_too_large = [&](const ValueType& type) {
     int64_t count = 1;
     for (const Dim& dim : type.dims) {
-      int64_t most = std::clamp<int64_t>(range_of(dim, range_of_symbol).hi, 0, kFar + 1);
-      count = std::min(count * most, kFar + 1);
+      int64_t most = std::clamp<int64_t>(range_of(dim, range_of_symbol).hi, 0, kTooMany + 1);
+      count = std::min(count * most, kTooMany + 1);
     }
-    return count > kFar;
+    return count > kTooMany;
   };
   auto note = [&](const std::string& name) {
-    if (auto known = found.find(name); known != found.end()) far.insert(*known);
+    if (auto known = found.find(name); known != found.end()) too_large.insert(*known);
   };
   for (const Node& node : graph.nodes()) {
     for (const ValueType& type : node.out)
-      if (is_far(type))
+      if (is_too_large(type))
         for (const Dim& dim : type.dims) visit_symbols(dim, note);
     for (const Graph* body : bodies_of(node.attrs)) {
       std::vector<std::string_view> hidden;  // by symbols of the body
       for (const std::string& own : own_symbols(node.attrs, *body))
         if (auto known = found.find(own); known != found.end()) hidden.push_back(*known), found.erase(known);
-      if (!found.empty()) note_far(*body, found, far);
+      if (!found.empty()) note_too_large(*body, found, too_large);
       found.insert(hidden.begin(), hidden.end());
     }
   }
@@ -195,10 +195,10 @@ void SizeTable::note_chosen(const Joins& joins) {
 
 // The upper size of a symbol that a node decides: its declared maximum, or less if the deciding sizes, at their upper
 // ones, allow only less.
-int64_t SizeTable::most_of(const std::string& symbol, uint32_t maker, const Joins& joins, int64_t declared) const {
-  const Node& node = plan_.graph().node(maker);
+int64_t SizeTable::most_of(const std::string& symbol, uint32_t decider, const Joins& joins, int64_t declared) const {
+  const Node& node = plan_.graph().node(decider);
   if (const Dim* max = bound_of_count(node)) return std::min(declared, open_range(*max).hi);
-  auto join = joins.find(maker);
+  auto join = joins.find(decider);
   if (join == joins.end()) return declared;
   const auto& [then, otherwise, sizes] = join->second;
   auto size = sizes.find(symbol);
@@ -225,26 +225,37 @@ Interval SizeTable::open_range(const Dim& dim, const Branch* branch) const {
   });
 }
 
-// A bound far above all usual sizes counts as none, because no plan can reserve memory for it. Files write 2^31 - 1 for
-// the end of an axis, or half of it for steps of 2.
-bool SizeTable::is_open(std::span<const Dim> dims) const {
-  auto far_range = [&, this](std::string_view name) -> Interval {
+// The range if no open symbol exceeded kTooMany.
+Interval SizeTable::capped_range(const Dim& dim) const {
+  return range_of(dim, [this](std::string_view name) -> Interval {
     uint32_t symbol = plan_.symbol(name);
     if (symbol == Plan::kNoSymbol) return {};
     const PlanSymbol& it = plan_.symbols[symbol];
-    return {it.range.lo, it.is_open ? std::max(kFar, it.range.lo) : it.upper};
-  };
-  return std::any_of(dims.begin(), dims.end(), [&](const Dim& dim) {
-    int64_t most = dim.is_literal() ? 0 : open_range(dim).hi;
-    if (most >= Interval::kUnbounded || (most > kFar && range_of(dim, far_range).hi < most)) return true;
-    if (most <= kLargestSymbol) return false;
-    bool any = false;
-    visit_symbols(dim, [&](const std::string& name) {
-      uint32_t symbol = plan_.symbol(name);
-      any |= symbol != Plan::kNoSymbol && plan_.symbols[symbol].is_open;
-    });
-    return any;
+    return {it.range.lo, it.is_open ? std::max(kTooMany, it.range.lo) : it.upper};
   });
+}
+
+bool SizeTable::names_open_symbol(const Dim& dim) const {
+  bool any = false;
+  visit_symbols(dim, [&](const std::string& name) {
+    uint32_t symbol = plan_.symbol(name);
+    any |= symbol != Plan::kNoSymbol && plan_.symbols[symbol].is_open;
+  });
+  return any;
+}
+
+// Whether a plan can use no bound of the dim: there is none, or it rests on an open symbol. A bound far above all usual
+// sizes counts as none, because no plan can reserve memory for it. Files write 2^31 - 1 for the end of an axis, or half
+// of it for steps of 2.
+bool SizeTable::is_open(const Dim& dim) const {
+  if (dim.is_literal()) return false;
+  int64_t most = open_range(dim).hi;
+  if (most >= Interval::kUnbounded) return true;
+  return (most > kTooMany && capped_range(dim).hi < most) || (most > kLargestSymbol && names_open_symbol(dim));
+}
+
+bool SizeTable::is_open(std::span<const Dim> dims) const {
+  return std::any_of(dims.begin(), dims.end(), [this](const Dim& dim) { return is_open(dim); });
 }
 
 void SizeTable::add_room(uint32_t base, const ValueType& type) {

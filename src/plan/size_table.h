@@ -15,8 +15,8 @@ class SizeTable {
  public:
   explicit SizeTable(Plan& plan) : plan_(plan) {}
 
-  // Gives every symbol of the graph an upper size; RLX_E_SHAPE names all that have none. A symbol that the run finds
-  // may stay open.
+  // Gives every symbol of the graph an upper size; RLX_E_SHAPE names all that have none. A symbol that a node
+  // decides may stay open.
   Status set_symbols(const UpperSizes& upper);
   using NodeBySymbol = std::unordered_map<std::string_view, uint32_t>;
 
@@ -37,11 +37,15 @@ class SizeTable {
   using Joins = std::map<uint32_t, Join>;  // by node, in their order
   using Names = std::unordered_set<std::string_view>;
   Joins find_joins(const std::vector<DecidedSize>& decided) const;
-  Status add_symbols(const UpperSizes& upper, const NodeBySymbol& maker_of, const Joins& joins, const Names& far);
-  void note_far(const Graph& graph, Names& found, Names& far) const;  // `found` is the same afterwards
-  void note_chosen(const Joins& joins);                               // in the plan
-  int64_t most_of(const std::string& symbol, uint32_t maker, const Joins& joins, int64_t declared) const;
+  Status add_symbols(const UpperSizes& upper, const NodeBySymbol& decider_of, const Joins& joins,
+                     const Names& too_large);
+  void note_too_large(const Graph& graph, Names& found, Names& too_large) const;  // `found` is the same afterwards
+  void note_chosen(const Joins& joins);                                           // in the plan
+  int64_t most_of(const std::string& symbol, uint32_t decider, const Joins& joins, int64_t declared) const;
   Interval open_range(const Dim& dim, const Branch* branch = nullptr) const;
+  Interval capped_range(const Dim& dim) const;
+  bool names_open_symbol(const Dim& dim) const;
+  bool is_open(const Dim& dim) const;
 
   Plan& plan_;
   std::unordered_map<Dim, SizeId, DimHash> ids_;

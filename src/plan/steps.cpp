@@ -105,7 +105,7 @@ std::string Steps::why_copied(const SlotAlias& alias, const SlotUses& uses) cons
   Value value = graph_.outputs()[alias.output].value;
   if (int64_t input = buffers_.input_behind(alias.output); input >= 0)
     return "it is the input '" + graph_.leaf_name(graph_.inputs()[static_cast<size_t>(input)]) + "'";
-  if (!buffers_.is_in_place(alias.output)) return "no step makes it alone: " + graph_.describe(value.node);
+  if (!buffers_.is_direct(alias.output)) return "no step makes it alone: " + graph_.describe(value.node);
   for (size_t i = 0; i < graph_.outputs().size(); i++)
     if (buffers_.input_behind(i) == static_cast<int64_t>(alias.input))
       return "the output '" + graph_.outputs()[i].name + "' is the old value";
@@ -120,7 +120,7 @@ void Steps::decide_aliases() {
   SlotUses uses(plan_);
   for (SlotAlias& alias : plan_.aliases) {
     alias.why_copied = why_copied(alias, uses);
-    if (!alias.why_copied.empty() && buffers_.is_in_place(alias.output)) buffers_.release_output(alias.output);
+    if (!alias.why_copied.empty() && buffers_.is_direct(alias.output)) buffers_.release_output(alias.output);
   }
 }
 
@@ -142,14 +142,14 @@ void Steps::add_copy(size_t output, const Access& from, uint32_t base, uint32_t 
   finish(std::move(step));
 }
 
-// Outputs that show an input come before the output that is written over this input. If such an output is itself
-// written over an input, its value waits in the arena until all have been read.
+// An output whose value is an input is copied before another output is written over that input. If it will itself be
+// written over an input, it is copied to the arena first, and to its place once all have been read.
 void Steps::add_output_copies() {
   std::vector<bool> is_overwritten(graph_.inputs().size());
   for (const SlotAlias& it : plan_.aliases) is_overwritten[it.input] = true;
   std::vector<std::pair<size_t, Access>> later;
   for (size_t i = 0; i < graph_.outputs().size(); i++) {
-    if (buffers_.is_in_place(i) || is_unchanged(i)) continue;
+    if (buffers_.is_direct(i) || is_unchanged(i)) continue;
     Access from = buffers_.access(graph_.outputs()[i].value);
     int64_t input = buffers_.input_behind(i);
     bool shows_overwritten = input >= 0 && is_overwritten[static_cast<size_t>(input)];

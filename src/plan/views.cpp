@@ -90,8 +90,9 @@ class Chooser {
     std::optional<Layout> view;
     if (!node.in.empty() && present(node.in[0]))
       view = view_of(graph_, node, layouts_.of[node.in[0].node][node.in[0].output]);
-    if (view && (view->dense || !needs_dense_[index][0])) own[0] = *std::exchange(view, std::nullopt);
-    layouts_.copy_of[index] = std::move(view);
+    bool is_view = view && (view->dense || !needs_dense_[index][0]);
+    if (is_view) own[0] = *view;
+    layouts_.copy_of[index] = is_view ? std::nullopt : std::move(view);  // a view that must be dense is copied
     bool moved = !(layouts_.of[index] == own);
     layouts_.of[index] = std::move(own);
     return moved;

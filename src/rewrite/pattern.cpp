@@ -62,8 +62,7 @@ Pattern product(std::vector<Pattern> factors, double number) {
 }
 Pattern maybe_cast(Pattern x) {
   Pattern cast = op(Op::kCast, {x}).shared().where("a cast between a half and f32", [](const Match& m, Expr y) {
-    DType from = m.input(y, 0).dtype(), to = y.dtype();
-    return (is_half(from) && to == DType::kF32) || (from == DType::kF32 && is_half(to));
+    return is_between_half_and_f32(m.input(y, 0).dtype(), y.dtype());
   });
   return either({x, cast});
 }
@@ -145,9 +144,7 @@ bool Match::is_resident(Expr x) const {
   return workspace_->facts().is_resident(x.value());
 }
 bool Match::is_known(Expr x) const {
-  const Facts& facts = workspace_->facts();
-  uint32_t node = x.value().node;
-  return facts.phase(node) != Phase::kRun && !facts.reads_params(node);
+  return workspace_->facts().is_known(x.value().node);
 }
 std::optional<double> Match::found_in(Expr x, Look look) const {
   return workspace_->found_in(x.value(), look);
@@ -226,9 +223,10 @@ bool Match::require(const Dim& a, Guard::Relation relation, const Dim& b) const 
 struct Occurrence {
   Value value;
   size_t left = 0, right = 0;  // indices into the tree, or 0: it is not taken apart
-  size_t first = 0, end = 1;   // it and all below it have the numbers [first, end) of a walk from the root down
+  size_t count = 1;            // of it and all below it
+  size_t first = 0;            // they have so many numbers, from this one on, of a walk from the root down
   bool is_product() const { return left != 0; }
-  bool holds(const Occurrence& part) const { return first <= part.first && part.end <= end; }
+  bool holds(const Occurrence& part) const { return first <= part.first && part.first + part.count <= first + count; }
 };
 using ProductTree = std::vector<Occurrence>;
 static constexpr size_t kLargestProduct = 64;  // occurrences; what is left is not taken apart
@@ -355,14 +353,13 @@ class Matcher {
       tree.push_back({node.in[0]});
       tree.push_back({node.in[1]});
     }
-    // Parts have later indices than their whole. First `end` counts the occurrences, then it is a number.
+    // Parts have later indices than their whole.
     for (size_t at = tree.size(); at-- > 0;)
-      if (tree[at].is_product()) tree[at].end = 1 + tree[tree[at].left].end + tree[tree[at].right].end;
-    for (Occurrence& it : tree) {
-      it.end += it.first;
+      if (tree[at].is_product()) tree[at].count = 1 + tree[tree[at].left].count + tree[tree[at].right].count;
+    for (const Occurrence& it : tree) {
       if (!it.is_product()) continue;
       tree[it.left].first = it.first + 1;
-      tree[it.right].first = it.first + 1 + tree[it.left].end;
+      tree[it.right].first = it.first + 1 + tree[it.left].count;
     }
     return tree;
   }
@@ -435,9 +432,8 @@ class Matcher {
     return is_splat((*state.tree)[product.left].value) || is_splat((*state.tree)[product.right].value);
   }
 
-  // Files hold constants that were rounded in the dtype or in f32. A half that is further away than rounding takes it,
-  // such as the one beside 1, is another number; so is an f64 that only f32 takes for the same. To a rule that keeps
-  // every bit each other number is another.
+  // Whether `got` is `wanted` as files hold it, which round constants to the dtype or to f32: less than half an ulp off
+  // for halves, 2^-48 of it for f64, 2e-6 of it for f32. 0, and all numbers in a rule of grade `exact`, must be equal.
   bool near(double got, double wanted, DType dtype) const {
     if (got == wanted || wanted == 0 || is_exact()) return got == wanted;
     int digits = dtype == DType::kBF16 ? 8 : 11;

@@ -94,7 +94,7 @@ inline void UseLists::link(uint32_t user, size_t input, Value used) {
 inline void UseLists::unlink(uint32_t user, size_t input, Value used) {
   uint32_t at = nodes_[user].inputs + static_cast<uint32_t>(input);
   Entry& entry = nodes_[used.node];
-  auto [_, __, previous, next] = uses_[at];
+  const uint32_t previous = uses_[at].previous, next = uses_[at].next;
   (previous == kNone ? firsts_[entry.outputs + used.output] : uses_[previous].next) = next;
   if (next != kNone) uses_[next].previous = previous;
   entry.count--;

@@ -10,7 +10,8 @@
 namespace rlx {
 
 // The budget of visits per node, on average. A set of rules that needs more would never end. Only the nodes of the
-// given graph and of expanded composites add to the budget, so rules that make more and more nodes come to an end too.
+// given graph, of expanded composites and of inlined bodies add to the budget, so rules that make more and more nodes
+// come to an end too.
 static constexpr uint64_t kVisitsPerNode = 64;
 
 // How many readers rules may follow, for each node and for a graph. A network takes a few for each of its quotients.
@@ -93,7 +94,7 @@ uint32_t Workspace::load_node(uint32_t node, std::span<const uint32_t> same) {
     remember(node);
   }
   // A node that decides a size is needed by all that name the size, without an edge to them.
-  bool is_pinned = !is_pure(info, it.attrs) || info.is(kInterface) || info.names_sizes;
+  bool is_pinned = !is_pure(info, it.attrs) || info.is(kInterface) || info.decides_sizes;
   states_[node].pins += is_pinned;
   states_[node].live = true;
   states_[node].queued = !rules_.at(it.op).empty() || (options_.expands && !info.primitive());
@@ -155,6 +156,23 @@ void Workspace::note_op(Op op) {
 
 // ---- transactions ----
 
+// Whether the replacement already is the only reader of the value: nothing would change.
+bool Workspace::is_there_already(const Match& match, Value anchor, Expr replacement) const {
+  auto replaces = [&](const Replacement& it) { return it.first.node == anchor.node && is_used(it.first); };
+  return is_used_only_by(anchor, {{replacement.value().node}}) && std::ranges::none_of(match.offered(), replaces);
+}
+
+// Of the anchor, and of those other values that the rule offers to replace and that can be.
+std::vector<Workspace::Replacement> Workspace::replacements_of(const Match& match, Value anchor,
+                                                               Expr replacement) const {
+  std::vector<Replacement> replacements{{anchor, replacement.value()}};
+  for (const auto& [old, other] : match.offered())
+    if (graph_.is_same_type(graph_.type(old), graph_.type(other)) &&
+        (old.node == anchor.node || !closes_cycle({old, other})))
+      replacements.emplace_back(old, other);
+  return replacements;
+}
+
 bool Workspace::try_rule(const Rule& rule, uint32_t node) {
   if (options_.report) options_.report->attempts++;
   Graph::Mark mark = graph_.mark();
@@ -164,12 +182,8 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
   if (!rule.pattern.get() || find_match(rule.pattern, match)) replacement = rule.apply(match);
   Status status = builder_.take_status();
   std::string why = !status.ok() ? std::string(status.message()) : match.reason();
-  // A replacement that alone reads the value is there already: nothing would change.
-  auto is_there = [&] {
-    auto replaces = [&](const Replacement& it) { return it.first.node == node && is_used(it.first); };
-    return is_used_only_by(value, {{replacement.value().node}}) && std::ranges::none_of(match.offered(), replaces);
-  };
-  bool made = status.ok() && replacement && replacement.valid() && replacement.value() != value && !is_there();
+  bool made = status.ok() && replacement && replacement.valid() && replacement.value() != value &&
+              !is_there_already(match, value, replacement);
   if (made) {
     why = refusal(match, mark, replacement);
     made = why.empty();
@@ -180,11 +194,8 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
     return false;
   }
   note(rule, node, {});
-  std::vector<Replacement> replacements{{value, replacement.value()}};
-  for (const auto& [old, other] : match.offered())
-    if (graph_.is_same_type(graph_.type(old), graph_.type(other)) && (old.node == node || !closes_cycle({old, other})))
-      replacements.emplace_back(old, other);
-  if (graph_.info(graph_.node(node)).has_bodies)  // whose nodes the given graph did not count
+  std::vector<Replacement> replacements = replacements_of(match, value, replacement);
+  if (graph_.info(graph_.node(node)).has_bodies)  // the nodes of its bodies were not counted in the given graph
     visit_budget_ += kVisitsPerNode * (graph_.nodes().size() - mark.nodes);
   const std::string& name = graph_.node(node).name;
   name_readers_of_indices(graph_, mark.nodes, name);
@@ -226,7 +237,7 @@ bool Workspace::is_decided_again(uint32_t node, const Graph::Mark& mark) const {
     visit_decided_sizes(graph_.node(index), [&](const std::string& symbol, bool) { symbols.push_back(symbol); });
     return symbols;
   };
-  if (!graph_.info(graph_.node(node)).names_sizes) return false;
+  if (!graph_.info(graph_.node(node)).decides_sizes) return false;
   const std::vector<std::string> own = symbols_of(node);
   if (own.empty()) return true;
   for (auto made = static_cast<uint32_t>(mark.nodes); made < graph_.nodes().size(); made++)
@@ -242,7 +253,7 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
     acquire(made.node);
   }
   for (auto node = static_cast<uint32_t>(mark.nodes); node < graph_.nodes().size(); node++) {
-    if (!graph_.info(graph_.node(node)).names_sizes) continue;
+    if (!graph_.info(graph_.node(node)).decides_sizes) continue;
     states_[node].pins++;  // it may decide a size in the place of an old node, even if nothing reads it
     acquire(node);
   }
@@ -261,12 +272,13 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
     states_[node].live ? enqueue(node) : forget(node);
 }
 
-// Whether `made` depends on `old`, a value that is replaced besides the anchor: then a cycle would close. The walk down
-// from `made` leaves out nodes with an earlier position than `old`, which cannot depend on it, and resident ones, which
-// depend on it only if it is resident itself. A long walk is given up: then the answer is yes.
+// Whether `made` may depend on `old`, a value that is replaced besides the anchor: then a cycle would close. The walk
+// down from `made` leaves out nodes with an earlier position than `old`, which cannot depend on it, and resident ones,
+// which depend on it only if it is resident itself. A long walk is given up: then the answer is yes.
 bool Workspace::closes_cycle(const Replacement& replacement) const {
   constexpr size_t kMaxSeen = 256;
   auto [old, made] = replacement;
+  if (facts_.is_resident(old)) return true;  // the walk would not find out
   std::vector<uint32_t> seen{made.node};
   for (size_t at = 0; at < seen.size(); at++) {
     if (seen[at] == old.node || seen.size() > kMaxSeen) return true;
@@ -275,7 +287,7 @@ bool Workspace::closes_cycle(const Replacement& replacement) const {
       if (!contains(seen, in.node)) seen.push_back(in.node);
     }
   }
-  return facts_.is_resident(old);
+  return false;
 }
 
 Status Workspace::expand(uint32_t index) {
@@ -298,7 +310,7 @@ Status Workspace::expand(uint32_t index) {
 
 void Workspace::note(const Rule& rule, uint32_t node, std::string_view reason) {
   if (!options_.report) return;
-  if (!reason.empty() && !noted_.insert(reinterpret_cast<uintptr_t>(&rule) * 31 + node).second) return;
+  if (!reason.empty() && !noted_.emplace(&rule, node).second) return;
   const std::string& name = graph_.node(node).name;
   options_.report->lines.push_back(
       {std::string(options_.pass), rule.name, name.empty() ? graph_.describe(node) : name, std::string(reason)});
@@ -340,8 +352,8 @@ std::optional<double> Workspace::found_in(Value constant, Look look) {
 bool Workspace::may_be_repeated(Value value) const {
   const Node& node = graph_.node(value);
   const OpInfo& info = graph_.info(node);
-  bool size_only = facts_.phase(value.node) != Phase::kRun && !facts_.reads_params(value.node);
-  return info.is(kLeaf) || info.is(kView) || node.op == Op::kCast || size_only || facts_.is_resident(value);
+  return info.is(kLeaf) || info.is(kView) || node.op == Op::kCast || facts_.is_known(value.node) ||
+         facts_.is_resident(value);
 }
 
 // ---- the resulting graph ----

@@ -7,8 +7,8 @@
 
 #include <map>
 #include <queue>
+#include <set>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -78,6 +78,8 @@ class Workspace {
   std::span<const Rule* const> rules_for(Op op);
   void note_op(Op op);
   bool try_rule(const Rule& rule, uint32_t node);
+  bool is_there_already(const Match& match, Value anchor, Expr replacement) const;
+  std::vector<Replacement> replacements_of(const Match& match, Value anchor, Expr replacement) const;
   std::string refusal(const Match& match, const Graph::Mark& mark, Expr replacement) const;
   Status expand(uint32_t index);
   Graph finish();
@@ -120,14 +122,14 @@ class Workspace {
   uint32_t given_ = 0;     // the number of nodes in the given graph
   uint32_t position_ = 0;  // of the anchor of this attempt
   uint64_t visits_ = 0, visit_budget_;
-  uint64_t followed_ = 0, follow_budget_;  // readers that rules have looked at on their way to a step
+  uint64_t followed_ = 0, follow_budget_;  // readers that rules have looked at on their way to a jump
   // By constant: what rules have found in it. No rule need read it again.
   std::map<uint32_t, std::vector<std::pair<Look*, std::optional<double>>>> found_in_;
   uint32_t first_new_ = UINT32_MAX;  // during a replacement, nodes from here on keep their inputs
   bool changed_ = false;
   std::vector<uint32_t> stamps_;  // by node: the last walk that saw it
   uint32_t walk_ = 0;
-  std::unordered_set<uint64_t> noted_;  // rule and node of each near miss in the report
+  std::set<std::pair<const Rule*, uint32_t>> noted_;  // the near misses in the report: rule and node
 };
 
 }  // namespace rlx

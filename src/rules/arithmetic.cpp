@@ -36,7 +36,7 @@ static bool has_precise_inverse(DType dtype, double c) {
 }
 
 // x / c -> x * (1/c), if the dtype holds 1/c. For a power of two the bits are the same, else there is one more
-// rounding, which no step must see.
+// rounding, which nothing that jumps may see.
 static Expr divide_by_constant(const Match& m, Grade grade) {
   auto c = m.splat(m.in(1));
   DType dtype = m.anchor().dtype();
@@ -44,14 +44,14 @@ static Expr divide_by_constant(const Match& m, Grade grade) {
   if (is_power_of_two(*c) != (grade == exact)) return Expr();
   if (!has_precise_inverse(dtype, *c)) return m.miss("a half does not hold the inverse well enough");
   if (!m.has_shape(m.in(0))) return Expr();
-  if (grade != exact && feeds_step(m, m.anchor())) return m.miss("the quotient is rounded or compared");
+  if (grade != exact && feeds_jump(m, m.anchor())) return m.miss("the quotient is rounded or compared");
   return m.in(0) * scalar_of(m.in(0), 1 / *c);
 }
 
 // a / sqrt(v) -> a * rsqrt(v); 1 / sqrt(v) -> rsqrt(v)
 static Expr divide_by_root(const Match& m, Expr a, Expr v) {
   if (!is_float(v.dtype())) return Expr();
-  if (feeds_step(m, m.anchor())) return m.miss("the quotient is rounded or compared");
+  if (feeds_jump(m, m.anchor())) return m.miss("the quotient is rounded or compared");
   Expr root = unary(Op::kRsqrt, v);
   if (!root.valid() || m.is_refused(root)) return Expr();
   return m.splat(a) == 1 && m.has_shape(root) ? root : a * root;

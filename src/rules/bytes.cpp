@@ -14,7 +14,7 @@ static bool are_few(Expr x) {
   return count.is_literal() && count.literal() < kLeastNumbers;
 }
 
-// The ops between one 8-bit value and an anchor that is a function of each of its numbers.
+// The ops from one 8-bit value up to the anchor: elementwise ones, and dequantize_linear.
 class ByteFunction {
  public:
   static constexpr int kDeepest = 8;  // ops below the anchor
@@ -53,9 +53,9 @@ class ByteFunction {
       return numbers_.value() == x.value() && m_.has_shape(x);
     }
     bool is_by_element = m_.graph().info(m_.node(x)).is(kElementwise) || m_.is(x, Op::kDequantizeLinear);
-    return is_by_element && is_pure_and_known(x) && m_.take(x) && take_inputs(x, depth + 1);
+    return is_by_element && is_function_of_inputs(x) && m_.take(x) && take_inputs(x, depth + 1);
   }
-  bool is_pure_and_known(Expr x) const {
+  bool is_function_of_inputs(Expr x) const {
     const OpInfo& info = m_.graph().info(m_.node(x));
     return info.is(kPure) && !info.is(kVaries);
   }

@@ -33,9 +33,9 @@ struct Channels {
 static Channels channels(const Match& m) {
   for (size_t i : {0, 1}) {
     Expr y = m.in(i), v = m.in(1 - i);
-    bool is_linear = m.is(y, Op::kLinear), has_ending = is_linear || m.is(y, Op::kConvBiasAct);
-    if ((!has_ending && !m.is(y, Op::kConv)) || !is_foldable(m, y) || !m.is_resident(v)) continue;
-    if (has_ending && !is_open(m.node(y).attrs)) continue;
+    bool is_linear = m.is(y, Op::kLinear), can_end = is_linear || m.is(y, Op::kConvBiasAct);
+    if ((!can_end && !m.is(y, Op::kConv)) || !is_foldable(m, y) || !m.is_resident(v)) continue;
+    if (can_end && !has_no_ending(m.node(y).attrs)) continue;
     if (m.is(y, Op::kConvBiasAct) && m.input(y, 3)) continue;  // a residual comes in between
     Expr w = m.input(y, 1);
     if (!m.is_resident(w) || w.dtype() != y.dtype()) continue;

@@ -58,9 +58,9 @@ static Expr conv_with_bias(const Match& m, Expr y, Expr b) {
 }
 
 // Whether y is a convolution that can take up what follows it.
-static bool is_open_conv(const Match& m, Expr y) {
+static bool is_unended_conv(const Match& m, Expr y) {
   if (is_half(y.dtype()) && !m.allows(close)) return false;  // more would be done before rounding
-  return m.is(y, Op::kConv) || (m.is(y, Op::kConvBiasAct) && is_open(m.node(y).attrs));
+  return m.is(y, Op::kConv) || (m.is(y, Op::kConvBiasAct) && has_no_ending(m.node(y).attrs));
 }
 
 static Expr conv_followed_by(const Match& m, Expr y, Expr residual, const NamedAttrs& attrs) {
@@ -73,7 +73,7 @@ static Expr conv_followed_by(const Match& m, Expr y, Expr residual, const NamedA
 static Expr conv_with_residual(const Match& m) {
   for (size_t i : {0, 1}) {
     Expr y = m.in(i), r = m.in(1 - i);
-    if (!is_open_conv(m, y) || m.input(y, 3) || m.is_resident(r) || r.dims() != y.dims()) continue;
+    if (!is_unended_conv(m, y) || m.input(y, 3) || m.is_resident(r) || r.dims() != y.dims()) continue;
     if (m.take(y)) return conv_followed_by(m, y, r, m.node(y).attrs.named());
   }
   return Expr();

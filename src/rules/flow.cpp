@@ -44,8 +44,8 @@ std::optional<double> zeros_and_ones(const Tensor& tensor) {
   return found ? std::optional(1.0) : std::nullopt;
 }
 
-// Whether an operand that is no number, and none of the values followed, counts. An einsum of one operand selects and
-// sums; of more it is a product of matrices.
+// Whether the node also reads a value that counts: no number, and none of those followed. An einsum of one operand
+// selects and sums; of more it is a product of matrices.
 bool meets_others(const Match& m, const Node& node, const std::vector<Value>& followed) {
   if (node.op == Op::kEinsum) return node.in.size() > 1;
   auto row = std::find_if(std::begin(kWithNumbers), std::end(kWithNumbers),
@@ -60,8 +60,8 @@ bool meets_others(const Match& m, const Node& node, const std::vector<Value>& fo
   return std::any_of(node.in.begin(), end, is_other);
 }
 
-// The same for a node: integers and booleans that something reads come from a step. A quantised number may be a
-// neighbour of the right one (semantics.md C8), so quantising is none.
+// error_effect of this node, as its results are used: integers and booleans that something reads come from a jump. A
+// quantised number may be a neighbour of the right one (semantics.md C8), so quantising is none.
 ErrorEffect effect_at(const Match& m, uint32_t index, const std::vector<Value>& followed) {
   const Node& node = m.graph().node(index);
   const OpInfo& info = m.graph().info(node);
@@ -83,7 +83,7 @@ ErrorEffect error_effect(const OpInfo& info) {
   return is_unknown || is_exact || info.is(kJumps) ? ErrorEffect::kJumps : ErrorEffect::kDrowns;
 }
 
-bool feeds_step(const Match& m, Expr x) {
+bool feeds_jump(const Match& m, Expr x) {
   std::vector<Value> followed{x.value()};
   auto follow = [&](uint32_t user) {
     const Node& node = m.graph().node(user);

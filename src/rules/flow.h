@@ -11,12 +11,12 @@ namespace rlx {
 enum class ErrorEffect : uint8_t {
   kDrowns,    // it is lost in the error that the class of the op allows
   kPassesOn,  // it is about as large in the result
-  kJumps,     // it may change the result by a step. So does every op of exact results that is not known to pass it on.
+  kJumps,     // it may change the result by a jump. So does every op of exact results that is not known to pass it on.
 };
 ErrorEffect error_effect(const OpInfo& info);
 
-// Whether a step reads x, or what passes its errors on: floor(41 / 41) is 1, floor(41 * (1/41)) is 0.
-bool feeds_step(const Match& m, Expr x);
+// Whether an op that jumps reads x, or what passes its errors on: floor(41 / 41) is 1, floor(41 * (1/41)) is 0.
+bool feeds_jump(const Match& m, Expr x);
 
 // Whether each byte of a boolean is 0 or 1. The host may give others (semantics.md T6), which ops only move.
 bool is_zero_or_one(const Match& m, Expr x);

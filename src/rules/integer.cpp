@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "rules/products.h"
 #include "rules/rules.h"
 
 namespace rlx {
@@ -43,12 +44,9 @@ static std::optional<Centred> centred(const Match& m, Expr x) {
   return Centred{m.with_views(x, under, it->q), it->zero};
 }
 
-// A scalar, or a vector with one number per column; absent if x is neither.
-static Expr by_column(Expr x, const Dim& columns) {
-  if (is_one_number(x)) return reshape(x, {});
-  for (size_t i = 0; i + 1 < x.rank(); i++)
-    if (!x.dims()[i].is(1)) return Expr();
-  return x.dim(-1) == columns ? reshape(x, {columns}) : Expr();
+// A scalar, or a vector with one number per column of y; absent if x is neither.
+static Expr by_column(Expr y, Expr x) {
+  return is_one_number(x) ? reshape(x, {}) : column_vector(y, x);
 }
 
 // matmul(a - za, b - zb) of widened 8-bit numbers, transposed or not -> integer_matmul(a, b, za, zb)
@@ -63,7 +61,7 @@ static Expr product_of_integers(const Match& m) {
     right = swap_last_axes(right);
     if (b_zero && !is_one_number(b_zero)) b_zero = b_zero.rank() > 1 ? swap_last_axes(b_zero) : unsqueeze(b_zero, 1);
   }
-  if (b_zero && !(b_zero = by_column(b_zero, right.dim(-1)))) return m.miss("the right zero points are not by column");
+  if (b_zero && !(b_zero = by_column(right, b_zero))) return m.miss("the right zero points are not by column");
   Expr y = m.builder().op(Op::kIntegerMatmul, {left, right, a_zero, b_zero});
   return m.is_refused(y) ? Expr() : y;
 }
@@ -81,12 +79,8 @@ static Expr as_numbers(const Match& m, Expr zero, DType dtype, const std::vector
 }
 
 // A scalar, or a vector with one number per channel of y[N, C, spatial...]; absent if x is neither.
-static Expr by_channel(Expr x, const Dim& channels, size_t rank) {
-  if (is_one_number(x)) return reshape(x, {});
-  std::vector<Dim> dims = x.dims(), wanted(rank - 1, Dim(1));
-  wanted[0] = channels;
-  if (dims.size() == rank && dims[0].is(1)) dims.erase(dims.begin());
-  return dims == wanted ? reshape(x, {channels}) : Expr();
+static Expr by_channel(const Match& m, Expr y, Expr x) {
+  return is_one_number(x) ? reshape(x, {}) : channel_vector(m, y, x);
 }
 
 // conv(x - zx, w - zw) of 8-bit numbers, widened or not -> integer_conv(x, w, zx, zw)
@@ -222,8 +216,7 @@ static Slots slots_of(const Match& m, Expr product) {
 static Expr with_operand(const Match& m, Expr product, size_t at, Expr operand, DType dtype) {
   const Node& node = m.node(product);
   if (operand.dtype() != dtype || (node.in.size() > at && present(node.in[at]))) return Expr();
-  Expr numbers = m.is(product, Op::kIntegerConv) ? by_channel(operand, product.dim(1), product.rank())
-                                                 : by_column(operand, product.dim(-1));
+  Expr numbers = m.is(product, Op::kIntegerConv) ? by_channel(m, product, operand) : by_column(product, operand);
   return numbers ? m.rebuilt(product, {{at, numbers}})[0] : Expr();
 }
 

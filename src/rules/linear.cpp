@@ -18,7 +18,7 @@ static Expr product_with_weight(const Match& m) {
 }
 
 static bool is_bare(const Match& m, Expr product) {
-  return m.node(product).in.size() == 2 && is_open(m.node(product).attrs);
+  return m.node(product).in.size() == 2 && has_no_ending(m.node(product).attrs);
 }
 
 // reshape(linear(reshape(x))) -> linear(x), if one reshape merges rows and the other splits them again

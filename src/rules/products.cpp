@@ -21,7 +21,7 @@ Expr channel_vector(const Match& m, Expr y, Expr v) {
   return dims == per_channel ? reshape(v, {y.dim(1)}) : Expr();
 }
 
-bool is_open(const Attrs& product) {
+bool has_no_ending(const Attrs& product) {
   return !has_act(product) && !product.has("lo") && !product.has("hi");
 }
 

@@ -13,7 +13,7 @@ Expr column_vector(Expr y, Expr v);
 Expr channel_vector(const Match& m, Expr y, Expr v);
 
 // Whether nothing ends this product yet: it can take up what follows it.
-bool is_open(const Attrs& product);
+bool has_no_ending(const Attrs& product);
 
 // What the anchor makes of a value, as attributes of the product that made it: an activation or bounds. Without
 // attributes it is neither.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The written rules, by subject: each family's file adds its own to a set.
+// The rules, by subject: each family's file adds its own to a set.
 #pragma once
 
 #include "rewrite/rule_set.h"
@@ -10,6 +10,9 @@ namespace rlx {
 void add_view_rules(RuleSet& rules);        // reshape, transpose, slice, broadcast, concat
 void add_arithmetic_rules(RuleSet& rules);  // constants, powers, roots, comparisons, softmax
 void add_position_rules(RuleSet& rules);    // comparisons of positions, index tricks that are slices
+inline void add_normal_form_rules(RuleSet& rules) {
+  for (RuleSet::Family add : {add_view_rules, add_arithmetic_rules, add_position_rules}) add(rules);
+}
 
 // Run by `fuse`, in the order of its stages (passes/fuse.cpp): composites.
 void add_activation_rules(RuleSet& rules);

@@ -16,16 +16,16 @@ std::optional<Scores> take_scores(const Match& m, Expr value) {
   if (!value || !m.is(value, Op::kScores) || !m.take(value)) return std::nullopt;
   const Attrs& attrs = m.node(value).attrs;
   auto in = [&](size_t i) { return m.input(value, i); };
-  return Scores{in(0),
-                in(1),
-                in(2),
-                in(3),
-                in(4),
-                in(5),
-                attrs.f64("scale"),
-                attrs.f64("softcap"),
-                attrs.f64("fill"),
-                attrs.flag("stays_additive")};
+  return Scores{.value = in(0),
+                .q = in(1),
+                .k = in(2),
+                .mask = in(3),
+                .bias = in(4),
+                .additive = in(5),
+                .scale = attrs.f64("scale"),
+                .softcap = attrs.f64("softcap"),
+                .fill = attrs.f64("fill"),
+                .stays_additive = attrs.flag("stays_additive")};
 }
 
 Expr in_f32(Expr x) {
@@ -110,7 +110,7 @@ bool is_usable_scale(double scale) {
 }
 
 // scores * s, scores / s
-Expr scaled(const Match& m) {
+Expr scores_scaled(const Match& m) {
   bool divides = m.is(m.anchor(), Op::kDiv);
   for (size_t i = divides ? 1 : 0; i < 2; i++) {
     auto factor = m.splat(m.in(i));
@@ -133,7 +133,7 @@ Expr scaled(const Match& m) {
 }
 
 // scores * t, scores / t, where t is learned, one number for each head -> the scores of q * t, q / t, in f32 for halves
-Expr scaled_by_heads(const Match& m) {
+Expr scores_scaled_by_heads(const Match& m) {
   bool divides = m.is(m.anchor(), Op::kDiv);
   for (size_t i = divides ? 1 : 0; i < 2; i++) {
     Expr factor = m.in(i);
@@ -149,7 +149,7 @@ Expr scaled_by_heads(const Match& m) {
 }
 
 // c * tanh(scores / c)
-Expr softcapped(const Match& m) {
+Expr scores_softcapped(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
     auto cap = m.splat(m.in(i));
     Expr bounded = m.in(1 - i);
@@ -168,10 +168,9 @@ Expr softcapped(const Match& m) {
 }
 
 // cast(scores) between halves and f32, either way: attention computes in f32 and rounds once
-Expr converted(const Match& m) {
-  DType from = m.in(0).dtype(), to = m.anchor().dtype();
-  bool is_wide = (is_half(from) && to == DType::kF32) || (from == DType::kF32 && is_half(to));
-  auto s = is_wide ? take_scores(m, m.in(0)) : std::nullopt;
+Expr scores_cast(const Match& m) {
+  DType to = m.anchor().dtype();
+  auto s = is_between_half_and_f32(m.in(0).dtype(), to) ? take_scores(m, m.in(0)) : std::nullopt;
   if (!s) return Expr();
   if (is_half(to) && s->bias && !is_half(s->bias.dtype())) return m.miss("a bias that a half makes infinite");
   if (is_half(to)) s->additive = Expr();  // it may be infinite as a half, so it must not become a bias
@@ -179,7 +178,7 @@ Expr converted(const Match& m) {
 }
 
 // reshape(scores) that splits and merges batch axes only -> the scores of q and k, reshaped alike
-Expr with_batch_regrouped(const Match& m) {
+Expr scores_regrouped(const Match& m) {
   const std::vector<Dim>& to = m.anchor().dims();
   if (!m.is(m.in(0), Op::kScores) || to.size() < 3) return Expr();
   const std::vector<Dim> from = m.in(0).dims();
@@ -208,7 +207,7 @@ struct AdditiveMask {
 };
 
 // where(M, bias, NEG)
-std::optional<AdditiveMask> chosen(const Match& m, Expr term) {
+std::optional<AdditiveMask> mask_by_where(const Match& m, Expr term) {
   if (!m.is(term, Op::kWhere)) return std::nullopt;
   auto fill = m.splat(m.input(term, 2));
   if (!fill || !is_fill(*fill, term.dtype())) return std::nullopt;
@@ -252,7 +251,7 @@ std::optional<AdditiveMask> constant_mask(const Match& m, Expr term) {
 }
 
 std::optional<AdditiveMask> additive_mask(const Match& m, Expr term) {
-  for (auto look : {chosen, complement, constant_mask})
+  for (auto look : {mask_by_where, complement, constant_mask})
     if (auto found = look(m, term)) return found;
   return std::nullopt;
 }
@@ -293,7 +292,7 @@ bool fits(const Match& m, Expr term) {
 }
 
 // scores + t: t is an additive mask, or else a bias
-Expr summed(const Match& m) {
+Expr scores_plus(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
     Expr term = m.in(1 - i);
     auto s = take_scores(m, m.in(i));
@@ -316,7 +315,7 @@ Expr summed(const Match& m) {
 }
 
 // where(M, scores, NEG), where(not M, NEG, scores)
-Expr chosen_scores(const Match& m) {
+Expr scores_where(const Match& m) {
   for (size_t i = 1; i < 3; i++) {
     auto fill = m.splat(m.in(3 - i));
     if (!fill || !is_fill(*fill, m.anchor().dtype())) continue;
@@ -335,13 +334,13 @@ Expr chosen_scores(const Match& m) {
 
 void add_score_rules(RuleSet& rules) {
   rules.add(close, "scores_of_product", {Op::kMatmul}, scores_of_product);
-  rules.add(close, "scores_scaled", {Op::kMul, Op::kDiv}, scaled);
-  rules.add(close, "scores_scaled_by_heads", {Op::kMul, Op::kDiv}, scaled_by_heads);
-  rules.add(close, "scores_softcapped", {Op::kMul}, softcapped);
-  rules.add(close, "scores_plus", {Op::kAdd}, summed, {.depth = 5, .needs = {Op::kScores}});
-  rules.add(close, "scores_where", {Op::kWhere}, chosen_scores);
-  rules.add(close, "scores_cast", {Op::kCast}, converted);
-  rules.add(close, "scores_regrouped", {Op::kReshape}, with_batch_regrouped);
+  rules.add(close, "scores_scaled", {Op::kMul, Op::kDiv}, scores_scaled);
+  rules.add(close, "scores_scaled_by_heads", {Op::kMul, Op::kDiv}, scores_scaled_by_heads);
+  rules.add(close, "scores_softcapped", {Op::kMul}, scores_softcapped);
+  rules.add(close, "scores_plus", {Op::kAdd}, scores_plus, {.depth = 5, .needs = {Op::kScores}});
+  rules.add(close, "scores_where", {Op::kWhere}, scores_where);
+  rules.add(close, "scores_cast", {Op::kCast}, scores_cast);
+  rules.add(close, "scores_regrouped", {Op::kReshape}, scores_regrouped);
 }
 
 }  // namespace rlx

@@ -30,7 +30,7 @@ Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Program> program, con
     exec->has_alias_[alias.input] = true;
   }
   exec->wanted_.assign(plan.outputs.size(), true);
-  exec->requested_.assign(plan.symbols.size(), SizeState::kUnknown);
+  exec->requested_.assign(plan.symbols.size(), kUnknownSize);
   auto arena_bytes = static_cast<size_t>(plan.arena_bytes);
   exec->arena_ = RLX_TRY(program->device().allocate(arena_bytes, MemoryKind::kArena));
   exec->given_.reserve(plan.inputs.size());
@@ -54,7 +54,7 @@ Result<Run*> Exec::next_run() {
   if (last_ && !last_->is_in_flight) return last_.get();
   std::shared_ptr<Run> next;
   if (spare_.empty()) {
-    next = RLX_TRY(Run::make(program_->compiled(), arena_, cancellation_));
+    next = RLX_TRY(Run::make(program_->compiled_plan(), arena_, cancellation_));
   } else {
     next = std::move(spare_.back());
     spare_.pop_back();
@@ -212,7 +212,7 @@ Status Exec::check_memory(const Run& run, SlotKind kind, size_t slot) const {
 Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {
   SlotMemory& it = memory(kind, slot);
   DType dtype = slot_of(kind, slot).type.dtype;
-  if (!it.is_fresh) RLX_TRY(check_memory(run, kind, slot));
+  if (!it.is_made_for_run) RLX_TRY(check_memory(run, kind, slot));
   if (has_room(kind, slot)) {
     run.rooms[slot] = it.given() ? staging_rooms_[slot] : rooms_[slot];
     run.frame().set_room(slot, run.rooms[slot].get());
@@ -229,7 +229,7 @@ Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {
   if (it.is_staged && kind == SlotKind::kOutput && is_read_back(slot))
     run.staged_outputs.push_back({slot, it.given().get(), it.stage.get(), dtype, dtype});
   run.frame().place(base_of(kind, slot), it.bytes()->place());
-  if (!it.is_fresh && (kind == SlotKind::kInput || !is_aliased(kind, slot)))
+  if (!it.is_made_for_run && (kind == SlotKind::kInput || !is_aliased(kind, slot)))
     ranges_.push_back({it.bytes().get(), kind, slot, is_written(kind, slot)});
   return {};
 }
@@ -407,7 +407,7 @@ Status Exec::bind_results(std::span<const size_t> slots, std::span<Tensor> resul
     if (it.has_fresh_dims) continue;
     Tensor made = RLX_TRY(program_->env()->make_unfilled(it.type.dtype, run.dims(planned(SlotKind::kOutput, slot))));
     put(SlotKind::kOutput, slot, std::move(made), nullptr, nullptr);
-    outputs_[slot].is_fresh = true;
+    outputs_[slot].is_made_for_run = true;
   }
   return {};
 }
@@ -415,7 +415,7 @@ Status Exec::bind_results(std::span<const size_t> slots, std::span<Tensor> resul
 // The tensors that bind_results has bound, and copies of the outputs that it has not.
 Status Exec::take_results(std::span<const size_t> slots, std::span<Tensor> results) {
   for (size_t i = 0; i < results.size(); i++) {
-    if (SlotMemory& it = outputs_[slots[i]]; it.is_fresh) results[i] = std::move(it.bound);
+    if (SlotMemory& it = outputs_[slots[i]]; it.is_made_for_run) results[i] = std::move(it.bound);
     if (results[i]) continue;
     Tensor made = RLX_TRY(tensor(SlotKind::kOutput, slots[i]));
     results[i] = RLX_TRY(program_->env()->make_unfilled(made.dtype(), made.dims()));

@@ -66,7 +66,7 @@ class Exec {
     std::optional<Dims> dims;  // of an input: the dims that determine sizes, from its binding or the linked output
     size_t link = kNoLink;     // of `links_`
     bool is_staged = false;
-    bool is_fresh = false;  // the bound memory was made for this run, of the run's dims: nobody else has it
+    bool is_made_for_run = false;  // the bound memory was made for this run, of the run's dims: nobody else has it
 
     bool is_linked() const { return link != kNoLink; }
     const std::shared_ptr<Storage>& given() const { return bound ? bound.storage() : lent; }  // null: own
@@ -175,7 +175,7 @@ class Exec {
   Status catch_up();
   Status await_runs();
   Status finish_first();
-  RunScope scope_of(const Run& run) const { return {run.next_token(), program_->source().options.threads}; }
+  RunScope scope_of(const Run& run) const { return {run.next_token(), program_->compiled_graph().options.threads}; }
   Status hold(Run& run) const;
   using Held = std::vector<std::shared_ptr<Storage>>;
   Held retire(InFlight& sent);

@@ -23,7 +23,7 @@ Status Exec::check_slot(SlotKind kind, size_t slot) const {
 Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor, UsedBytes::Use use) const {
   const Slot& it = slot_of(kind, slot);
   DType wanted = it.type.dtype;
-  bool converts = use == UsedBytes::kRead && program_->source().options.io_convert;
+  bool converts = use == UsedBytes::kRead && program_->compiled_graph().options.io_convert;
   if (tensor.dtype() != wanted && !(converts && may_convert(tensor.dtype(), wanted)))
     return Status(Code::kDtype, format("the {} '{}' is {}, not {}{}", kind_text(kind), it.name, wanted, tensor.dtype(),
                                        converts ? ", which io.convert does not convert to it" : ""))
@@ -129,7 +129,7 @@ void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage
   }
   places_version_++;
   it.is_staged = given && needs_stage(slot_of(kind, slot), bound, *given);
-  it.is_fresh = false;
+  it.is_made_for_run = false;
   std::swap(it.claim, claim);
   std::swap(it.bound, bound);
   std::swap(it.lent, lent);
@@ -204,7 +204,7 @@ void Exec::forget_bindings() {
     for (SlotMemory& memory : *list) {
       memory.bound = {};
       memory.lent = memory.claim = nullptr;
-      memory.is_staged = memory.is_fresh = false;  // `dims` stays: the next binding may have the same dims
+      memory.is_staged = memory.is_made_for_run = false;  // `dims` stays: the next binding may have the same dims
     }
   last_->forget();
   used_.reset();
@@ -215,11 +215,11 @@ Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
   RLX_TRY(check_slot(kind, slot));
   RLX_TRY(catch_up());
   SlotMemory& it = memory(kind, slot);
-  bool is_decided = slot_of(kind, slot).has_fresh_dims;  // by the run, whatever the dims of the bound tensor are
-  if (it.bound && !is_decided) return it.bound;
-  if (is_decided || has_room(kind, slot)) RLX_TRY(await_runs());  // a run lets its room grow
+  bool has_fresh_dims = slot_of(kind, slot).has_fresh_dims;  // by the run, whatever the dims of the bound tensor are
+  if (it.bound && !has_fresh_dims) return it.bound;
+  if (has_fresh_dims || has_room(kind, slot)) RLX_TRY(await_runs());  // a run lets its room grow
   Run& run = *RLX_TRY(sized_run());
-  if (it.lent && !is_decided) RLX_TRY(check_memory(run, kind, slot));
+  if (it.lent && !has_fresh_dims) RLX_TRY(check_memory(run, kind, slot));
   Dims dims = run.dims(planned(kind, slot));
   if (!it.given()) RLX_TRY(has_room(kind, slot) ? adopt_room(slot, dims) : make_memory(it.own, it.capacity));
   auto made = Tensor::over(slot_of(kind, slot).type.dtype, dims, it.given() ? it.given() : it.own);

@@ -36,7 +36,7 @@ Frame::Frame(const CompiledPlan& compiled)
       changed_(plan_.base_count(), 0),
       sizes_(plan_),
       room_at_(plan_.base_count(), kNoRoom),
-      wanted_(plan_.symbols.size(), SizeState::kUnknown),
+      wanted_(plan_.symbols.size(), kUnknownSize),
       failures_(plan_.lowered->residents.size(), nullptr) {
   for (uint32_t i = 0; i < plan_.outputs.size(); i++) outputs_by_step_.add(plan_.known_at(plan_.outputs[i].dims), i);
   for (uint32_t i = 0; i < plan_.rooms.size(); i++) {

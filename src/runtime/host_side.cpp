@@ -50,7 +50,7 @@ HostSide::Extent HostSide::extent_of(const Access& access, const RunArgs& args) 
 void HostSide::find_extents(const Segment& segment, const RunArgs& args) {
   in_.clear();
   out_.clear();
-  auto is_far = [&](const Access& it) { return it.dtype != DType::kNone && !args.bases.values[it.base].host; };
+  auto is_on_device = [&](const Access& it) { return it.dtype != DType::kNone && !args.bases.values[it.base].host; };
   auto buffer_of = [&](const Access& it) {
     return it.base == kArenaBase && it.buffer != Access::kNoBuffer ? &plan_.buffers[it.buffer] : nullptr;
   };
@@ -59,9 +59,9 @@ void HostSide::find_extents(const Segment& segment, const RunArgs& args) {
   for (uint32_t i = segment.first; i < segment.last; i++) {
     const Step& step = plan_.steps[i];
     for (const Access& it : step.in)
-      if (is_far(it) && !is_made_here(it)) in_.push_back(extent_of(it, args));
+      if (is_on_device(it) && !is_made_here(it)) in_.push_back(extent_of(it, args));
     for (const Access& it : step.out) {
-      if (!is_far(it)) continue;
+      if (!is_on_device(it)) continue;
       if (!dies_here(it)) out_.push_back(extent_of(it, args));
       if (!it.dense) in_.push_back(extent_of(it, args));  // its extent contains bytes of others
     }

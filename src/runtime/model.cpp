@@ -77,13 +77,13 @@ Status Model::set_policy(const NamedAttrs* policy) {
     RLX_TRY(check_policy(*next, *env_, graph_, open_ranks_));
   }
   std::vector<std::shared_ptr<OnDevice>> gone;  // released without the lock
-  std::vector<std::shared_ptr<Program>> plans;
-  std::shared_ptr<const Served> served;
+  std::vector<std::shared_ptr<Program>> programs;
+  std::shared_ptr<const LastCall> last;
   std::unique_lock lock(mutex_);
-  served.swap(served_);
+  last.swap(last_call_);
   for (const auto& on : devices_) {
-    std::move(on->plans.begin(), on->plans.end(), std::back_inserter(plans));
-    on->plans.clear();
+    std::move(on->programs.begin(), on->programs.end(), std::back_inserter(programs));
+    on->programs.clear();
   }
   if (policy) {
     std::swap(policy_, next);
@@ -299,30 +299,30 @@ Result<std::shared_ptr<Program>> Model::get(std::string_view device,
   std::vector<Device*> list = RLX_TRY(candidates(device));
   Status first;
   for (Device* it : list) {
-    auto plan = plan_for_sizes(it, wanted);
-    if (plan.ok() || !tries_next(plan.status())) return plan;
-    if (first.ok()) first = plan.status();
+    auto program = program_for_sizes(it, wanted);
+    if (program.ok() || !tries_next(program.status())) return program;
+    if (first.ok()) first = program.status();
   }
   return first;
 }
 
-bool Model::Served::fits(const Call& call) const {
+bool Model::LastCall::fits(const Call& call) const {
   auto same_dims = [](const Dims& known, const Tensor& tensor) { return std::ranges::equal(known, tensor.dims()); };
   return spec == call.device && std::ranges::equal(in_names, call.in_names) &&
          std::equal(dims.begin(), dims.end(), call.in.begin(), call.in.end(), same_dims);
 }
 
-void Model::note_served(const Call& call, Device* device, const std::shared_ptr<Program>& plan) {
-  auto served = std::make_shared<Served>(Served{std::string(call.device), {}, {}, device, plan});
-  served->in_names.assign(call.in_names.begin(), call.in_names.end());
-  for (const Tensor& tensor : call.in) served->dims.emplace_back(tensor.dims());
-  std::shared_ptr<const Served> next = std::move(served);  // later the previous one, released without the lock
+void Model::note_last_call(const Call& call, Device* device, const std::shared_ptr<Program>& program) {
+  auto made = std::make_shared<LastCall>(LastCall{std::string(call.device), {}, {}, device, program});
+  made->in_names.assign(call.in_names.begin(), call.in_names.end());
+  for (const Tensor& tensor : call.in) made->dims.emplace_back(tensor.dims());
+  std::shared_ptr<const LastCall> next = std::move(made);  // later the previous one, released without the lock
   {
     std::lock_guard lock(mutex_);
     for (const auto& on : devices_)
-      if (contains(on->plans, plan)) served_.swap(next);
+      if (contains(on->programs, program)) last_call_.swap(next);
   }
-  if (next && next->plan != plan) retire_if_large(*next->plan);
+  if (next && next->program != program) retire_if_large(*next->program);
 }
 
 // A plan for a range of sizes may need far more memory than these sizes do: (n - k)^2 is planned as n^2 + k^2. A run
@@ -350,12 +350,12 @@ void Model::set_last_special(std::shared_ptr<Model> next) {
     if (last_special_ == next) return;
     last_special_.swap(next);
   }
-  std::shared_ptr<const Served> served;
+  std::shared_ptr<const LastCall> last;
   if (next) {
     std::lock_guard lock(next->mutex_);
-    served = next->served_;
+    last = next->last_call_;
   }
-  if (served) retire_if_large(*served->plan);
+  if (last) retire_if_large(*last->program);
 }
 
 Result<Model::Ran> Model::run_special(const Call& call, Serves serves) {
@@ -366,15 +366,15 @@ Result<Model::Ran> Model::run_special(const Call& call, Serves serves) {
 }
 
 Result<Model::Ran> Model::run_general(const Call& call) {
-  std::shared_ptr<const Served> served;
+  std::shared_ptr<const LastCall> last;
   {
     std::lock_guard lock(mutex_);
-    served = served_;
+    last = last_call_;
   }
-  if (served && served->fits(call)) {
-    log_hit(*served->device);
-    auto outputs = served->plan->run(call.in_names, call.in, call.out_names, call.n_out);
-    if (outputs.ok()) return Ran{std::move(*outputs), served->device};
+  if (last && last->fits(call)) {
+    log_hit(*last->device);
+    auto outputs = last->program->run(call.in_names, call.in, call.out_names, call.n_out);
+    if (outputs.ok()) return Ran{std::move(*outputs), last->device};
     if (!tries_next(outputs.status())) return outputs.status();
   }
   return run_anew(call);
@@ -387,15 +387,16 @@ Result<Model::Ran> Model::run_anew(const Call& call) {
   std::string attempts;
   Status last;
   for (Device* it : list) {
-    auto plan = plan_for_sizes(it, sizes);
-    auto outputs = plan.ok() ? (*plan)->run(call.in_names, call.in, call.out_names, call.n_out)
-                             : Result<std::vector<Tensor>>(Status(plan.status()));
+    auto program = program_for_sizes(it, sizes);
+    auto outputs = program.ok() ? (*program)->run(call.in_names, call.in, call.out_names, call.n_out)
+                                : Result<std::vector<Tensor>>(Status(program.status()));
     if (outputs.ok()) {
-      if (it == list.front()) note_served(call, it, *plan);  // else the next call has to ask the first device again
+      if (it == list.front())
+        note_last_call(call, it, *program);  // else the next call has to ask the first device again
       return Ran{std::move(*outputs), it};
     }
     last = outputs.status();
-    if (plan.ok()) retire_if_large(**plan);
+    if (program.ok()) retire_if_large(**program);
     if (list.size() == 1 || !tries_next(last)) return last;
     attempts += "\n  " + it->info().name + ": " + std::string(last.message());
   }

@@ -85,16 +85,16 @@ class Model {
   struct OnDevice {  // made when a device is first used
     Device* device;
     std::shared_ptr<ParamStore> params;
-    std::vector<std::shared_ptr<Program>> plans;  // oldest first; guarded by the model's mutex, as is what follows
-    bool is_ready = false;                        // has all params; until then it takes part in changes alone
+    std::vector<std::shared_ptr<Program>> programs;  // oldest first; guarded by the model's mutex, as is what follows
+    bool is_ready = false;                           // has all params; until then it takes part in changes alone
   };
-  // The last call: a call with the same arguments needs no search for its plan.
-  struct Served {
+  // The last call: a call with the same arguments needs no search for its program.
+  struct LastCall {
     std::string spec;
     std::vector<std::string> in_names;
     std::vector<Dims> dims;  // of the inputs
     Device* device;
-    std::shared_ptr<Program> plan;
+    std::shared_ptr<Program> program;
     bool fits(const Call& call) const;
   };
 
@@ -119,7 +119,7 @@ class Model {
   Result<Ran> run_general(const Call& call);
   Result<Ran> run_special(const Call& call, Serves serves);
   Result<Ran> run_anew(const Call& call);
-  void note_served(const Call& call, Device* device, const std::shared_ptr<Program>& plan);
+  void note_last_call(const Call& call, Device* device, const std::shared_ptr<Program>& program);
   Result<std::vector<Device*>> candidates(std::string_view device) const;
   Status check_general() const;         // that there is a graph for all sizes and values
   std::vector<Device*> viable() const;  // the devices that the policy allows or names
@@ -129,9 +129,9 @@ class Model {
 
   // ---- model_plans.cpp, with sizes_of ----
   void log_hit(const Device& device) const;
-  Result<std::shared_ptr<Program>> plan_for_sizes(Device* device, const Sizes& sizes);
+  Result<std::shared_ptr<Program>> program_for_sizes(Device* device, const Sizes& sizes);
   Result<UpperSizes> upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const;
-  static void retire_if_large(Program& plan);
+  static void retire_if_large(Program& program);
   Status check_all_wanted(std::unordered_set<std::string_view> known, const UpperSizes& of_policy,
                           std::string_view advice) const;
 
@@ -149,8 +149,8 @@ class Model {
   std::vector<Given> given_;  // params set through the model, for devices and special models made later
   ByName<size_t> given_at_;   // the places of params in it
   std::atomic<uint64_t> params_version_{0};
-  std::shared_ptr<const Served> served_;  // null after a change of plans
-  std::shared_ptr<Model> last_special_;   // that ran, if the last run was one of a special model
+  std::shared_ptr<const LastCall> last_call_;  // null after a change of plans
+  std::shared_ptr<Model> last_special_;        // that ran, if the last run was one of a special model
 };
 
 }  // namespace rlx

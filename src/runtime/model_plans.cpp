@@ -65,8 +65,8 @@ static int64_t next_power_of_two(int64_t size) {
 // A larger arena is released while all runs are far smaller.
 static constexpr int64_t kLargeArena = int64_t{16} << 20;
 
-static bool serves(const Program& plan, const PlanSymbol& symbol, int64_t size) {
-  return symbol.upper >= size && (plan.plan().arena_bytes <= kLargeArena || symbol.upper / 8 <= size);
+static bool serves(const Program& program, const PlanSymbol& symbol, int64_t size) {
+  return symbol.upper >= size && (program.plan().arena_bytes <= kLargeArena || symbol.upper / 8 <= size);
 }
 
 // The end of the bucket that a size falls into; nullopt if its symbol has no buckets.
@@ -100,27 +100,27 @@ Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes, co
     int64_t chosen = size;
     if (auto end = bucket_end(policy, name, size)) {
       chosen = *end;
-    } else if (!on.plans.empty()) {
-      int64_t fits = INT64_MAX;
-      for (const auto& plan : on.plans)
-        if (const PlanSymbol* known = find_symbol(*plan, name); known && serves(*plan, *known, size))
-          fits = std::min(fits, known->upper);
-      chosen = fits != INT64_MAX ? fits : next_power_of_two(size);
+    } else if (!on.programs.empty()) {
+      int64_t smallest = INT64_MAX;
+      for (const auto& program : on.programs)
+        if (const PlanSymbol* known = find_symbol(*program, name); known && serves(*program, *known, size))
+          smallest = std::min(smallest, known->upper);
+      chosen = smallest != INT64_MAX ? smallest : next_power_of_two(size);
     }
     upper.emplace_back(name, std::max(size, std::min(chosen, graph_.symbol_range(name).hi)));
   }
   return upper;
 }
 
-// Whether the plan serves these sizes. It also does if it is far larger, but the policy gives its upper size: another
-// plan would have the same one.
-static bool fits(const Program& plan, const Model::Sizes& sizes, const Policy& policy) {
+// Whether the program serves these sizes. It also does if its plan is far larger, but the policy gives the upper size:
+// another plan would have the same one.
+static bool fits(const Program& program, const Model::Sizes& sizes, const Policy& policy) {
   return std::all_of(sizes.begin(), sizes.end(), [&](const auto& pair) {
     const auto& [name, size] = pair;
-    const PlanSymbol* symbol = find_symbol(plan, name);
-    if (!symbol || serves(plan, *symbol, size)) return true;
-    bool is_given =
-        std::ranges::any_of(plan.source().options.dims, [&](const auto& it) { return it.first == pair.first; });
+    const PlanSymbol* symbol = find_symbol(program, name);
+    if (!symbol || serves(program, *symbol, size)) return true;
+    bool is_given = std::ranges::any_of(program.compiled_graph().options.dims,
+                                        [&](const auto& it) { return it.first == pair.first; });
     return symbol->upper >= size && (is_given || bucket_end(policy, name, size) == symbol->upper);
   });
 }
@@ -130,10 +130,10 @@ void Model::log_hit(const Device& device) const {
                     [&] { return format("a plan for {} is there and fits", device.info().name); });
 }
 
-// Releases the contexts of a plan with a large arena, because runs have other sizes now. To make a context again takes
-// less time than a run of such a plan.
-void Model::retire_if_large(Program& plan) {
-  if (plan.plan().arena_bytes > kLargeArena) plan.retire();
+// Releases the contexts of a program with a large arena, because runs have other sizes now. To make a context again
+// takes less time than a run of such a program.
+void Model::retire_if_large(Program& program) {
+  if (program.plan().arena_bytes > kLargeArena) program.retire();
 }
 
 // A new plan needs all open sizes. So leaving one out is an error even where an existing plan would serve.
@@ -152,15 +152,16 @@ Status Model::check_all_wanted(std::unordered_set<std::string_view> known, const
       .with("expected", listed(missing));
 }
 
-Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Sizes& sizes) {
+Result<std::shared_ptr<Program>> Model::program_for_sizes(Device* device, const Sizes& sizes) {
   std::shared_ptr<OnDevice> on = RLX_TRY(on_device(device));
   Turn turn(turns_, device);
   std::shared_ptr<Program> outgrown;  // released without the lock
   std::unique_lock lock(mutex_);
   do {
     std::shared_ptr<Program> best;
-    for (const auto& plan : on->plans)
-      if (fits(*plan, sizes, *policy_) && (!best || plan->plan().arena_bytes < best->plan().arena_bytes)) best = plan;
+    for (const auto& program : on->programs)
+      if (fits(*program, sizes, *policy_) && (!best || program->plan().arena_bytes < best->plan().arena_bytes))
+        best = program;
     if (best) {
       lock.unlock();
       log_hit(*device);
@@ -176,16 +177,16 @@ Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Siz
   if (!planned.ok() && planned.status().code() == Code::kShape)
     RLX_TRY(check_all_wanted({}, upper, "the inputs do not decide it: give"));
   std::shared_ptr<Program> made = RLX_TRY(std::move(planned));
-  std::shared_ptr<const Served> served;
+  std::shared_ptr<const LastCall> last;
   lock.lock();
-  served.swap(served_);
-  if (on->plans.size() >= policy->capacity) {
-    outgrown = on->plans.front();
-    on->plans.erase(on->plans.begin());
+  last.swap(last_call_);
+  if (on->programs.size() >= policy->capacity) {
+    outgrown = on->programs.front();
+    on->programs.erase(on->programs.begin());
   }
-  on->plans.push_back(made);
+  on->programs.push_back(made);
   lock.unlock();
-  if (served) retire_if_large(*served->plan);
+  if (last) retire_if_large(*last->program);
   return made;
 }
 

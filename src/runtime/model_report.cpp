@@ -144,7 +144,7 @@ Result<std::string> Model::report(std::string_view what) const {
   } else if (what == "cache") {
     json.begin_array();
     for (const auto& on : devices_)
-      for (const auto& program : on->plans) write_plan(json, on->device->info().name, program->plan());
+      for (const auto& program : on->programs) write_plan(json, on->device->info().name, program->plan());
     json.end_array();
   } else {
     return Status(Code::kNotFound, "a model has no report '" + std::string(what) +

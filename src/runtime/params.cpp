@@ -74,10 +74,10 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   auto params = std::make_shared<ParamStore>();
   params->env_ = std::move(env);
   params->progress_ = progress;
-  params->source_ = std::move(source);
-  params->prologue_ = std::make_unique<Prologue>(params->env_, params->source_);
+  params->compiled_graph_ = std::move(source);
+  params->prologue_ = std::make_unique<Prologue>(params->env_, params->compiled_graph_);
   params->weights_ = weights ? std::move(weights) : std::make_shared<Weights>();
-  const Graph& graph = params->source_->graph();
+  const Graph& graph = params->compiled_graph_->graph();
   std::vector<std::string> names;  // taken so far
   Undo undo([&] {
     if (taken) taken->give_back(names);
@@ -94,7 +94,7 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   params->note_reads();
   ParamSet set;
   set.params = SharedVector(std::move(first));
-  set.residents = SharedVector(std::vector<Tensor>(params->source_->lowered->residents.size()));
+  set.residents = SharedVector(std::vector<Tensor>(params->compiled_graph_->lowered->residents.size()));
   Change change = RLX_TRY(params->change_to(nullptr, std::move(set), {}, *params->weights_));
   params->publish(change);
   settle(change);
@@ -103,8 +103,8 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
 }
 
 void ParamStore::note_reads() {
-  const std::vector<Piece>& pieces = source_->pieces;
-  readers_.resize(source_->graph().params().size());
+  const std::vector<Piece>& pieces = compiled_graph_->pieces;
+  readers_.resize(compiled_graph_->graph().params().size());
   is_read_plainly_.resize(readers_.size(), false);
   for (uint32_t i = 0; i < pieces.size(); i++)
     for (uint32_t param : pieces[i].params) {
@@ -134,7 +134,7 @@ Status ParamStore::set(std::span<const std::pair<std::string_view, Tensor>> chan
 
 Status ParamStore::set_all(Weights& weights) {
   std::vector<std::pair<std::string_view, Tensor>> changes;
-  const Graph& graph = source_->graph();
+  const Graph& graph = compiled_graph_->graph();
   std::shared_ptr<const ParamSet> now = current();
   for (size_t i = 0; i < graph.params().size(); i++) {
     const std::string& name = graph.leaf_name(graph.params()[i]);
@@ -157,7 +157,7 @@ Status ParamStore::set_from(std::span<const std::pair<std::string_view, Tensor>>
 
 Result<ParamStore::Change> ParamStore::prepare(std::span<const std::pair<std::string_view, Tensor>> changes,
                                                Weights& owner, const Change* tried) const {
-  const Graph& graph = source_->graph();
+  const Graph& graph = compiled_graph_->graph();
   std::shared_ptr<const ParamSet> base = current();
   std::vector<SharedVector<ParamSet::Param>::Change> given;
   std::vector<uint32_t> changed;
@@ -192,7 +192,8 @@ void ParamStore::settle(Change& change) {
 // ---- preparing ----
 
 Device& ParamStore::reader_of(const Piece& piece) const {
-  return source_->lowered->residents[piece.residents[0]].on_host ? *source_->fallback : *source_->device;
+  return compiled_graph_->lowered->residents[piece.residents[0]].on_host ? *compiled_graph_->fallback
+                                                                         : *compiled_graph_->device;
 }
 
 // The value where the device can use it: itself, or a copy in the memory of the device.
@@ -233,10 +234,11 @@ Result<std::optional<PieceParams>> params_of(const Piece& piece, const Graph& gr
 FormKey ParamStore::form_key(const Piece& piece, std::span<const Tensor> params) const {
   FormKey key{.packings = {}, .device = reader_of(piece).info().name, .body = piece.body, .sources = {}};
   for (uint32_t index : piece.residents) {
-    const auto& packing = source_->lowered->residents[index].packing;
+    const auto& packing = compiled_graph_->lowered->residents[index].packing;
     key.packings.push_back(packing ? packing->text() : "");
   }
-  if (!piece.is_leaf) key.kernels = source_->options.kernels, key.dispatch_of = source_->options.dispatch_of;
+  if (!piece.is_leaf)
+    key.kernels = compiled_graph_->options.kernels, key.dispatch_of = compiled_graph_->options.dispatch_of;
   for (const Tensor& param : params) key.sources.push_back(param.storage());
   return key;
 }
@@ -250,7 +252,7 @@ Result<std::vector<Tensor>> ParamStore::made_of(const Piece& piece, std::span<co
   } else if (!params.empty()) {
     made = {params[0]};
   } else {
-    const Resident& resident = source_->lowered->residents[piece.residents[0]];
+    const Resident& resident = compiled_graph_->lowered->residents[piece.residents[0]];
     made = {*resident.scope->graph.constant(resident.value)};
   }
   for (size_t i = 0; i < made.size(); i++)
@@ -263,13 +265,13 @@ Result<std::vector<Tensor>> ParamStore::made_of(const Piece& piece, std::span<co
 Result<Tensor> ParamStore::plain(const Piece& piece, const ParamSet& set, Weights& owner) const {
   Device& device = reader_of(piece);
   if (piece.params.empty()) {
-    const Resident& resident = source_->lowered->residents[piece.residents[0]];
+    const Resident& resident = compiled_graph_->lowered->residents[piece.residents[0]];
     return on_device(device, *resident.scope->graph.constant(resident.value));
   }
   uint32_t leaf = piece.params[0];
   const auto& [tensor, dropped] = set.params[leaf];
   if (dropped || !tensor || !device.can_use(tensor.storage()->buffer())) return Tensor();
-  const Graph& graph = source_->graph();
+  const Graph& graph = compiled_graph_->graph();
   return owner.aligned(graph.leaf_name(graph.params()[leaf]), tensor, *env_);
 }
 
@@ -279,7 +281,7 @@ Result<std::vector<Tensor>> ParamStore::residents_of(const Piece& piece, const P
                                                      std::optional<FormKey>& made) const {
   if (piece.is_plain())
     if (Tensor tensor = RLX_TRY(plain(piece, set, owner))) return std::vector{tensor};
-  auto params = RLX_TRY(params_of(piece, source_->graph(), set, owner));
+  auto params = RLX_TRY(params_of(piece, compiled_graph_->graph(), set, owner));
   if (!params) return std::vector<Tensor>(piece.residents.size());
   if (!params->are_owned) return made_of(piece, params->tensors);
   FormKey key = form_key(piece, params->tensors);
@@ -298,7 +300,7 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
   if (base) {
     stale = readers_of(changed);
   } else {
-    stale.resize(source_->pieces.size());
+    stale.resize(compiled_graph_->pieces.size());
     std::iota(stale.begin(), stale.end(), 0U);
     all.resize(readers_.size());
     std::iota(all.begin(), all.end(), 0U);
@@ -308,12 +310,13 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
   Undo undo([&] {  // also where a callback of the host throws
     for (const FormKey& form : prepared.forms) owner.forget(form);
   });
-  if (tried) std::erase_if(stale, [&](uint32_t i) { return reuse(source_->pieces[i], *tried->next, next, prepared); });
+  if (tried)
+    std::erase_if(stale, [&](uint32_t i) { return reuse(compiled_graph_->pieces[i], *tried->next, next, prepared); });
   RLX_TRY(prepare_all(stale, next, owner, prepared));
   apply(prepared, next);
   note_first_unset(next);
   Change change{std::move(base), nullptr, {}, &owner};
-  if (source_->options.drop_weights) change.originals = drop_originals(next, changed);
+  if (compiled_graph_->options.drop_weights) change.originals = drop_originals(next, changed);
   change.next = std::make_shared<const ParamSet>(std::move(next));
   undo.commit();
   return change;
@@ -336,7 +339,7 @@ Status ParamStore::prepare_all(std::span<const uint32_t> stale, const ParamSet& 
                                Prepared& prepared) const {
   const Host* host = progress_ == Progress::kTold ? env_->host().get() : nullptr;
   for (size_t i = 0; i < stale.size(); i++) {
-    const Piece& piece = source_->pieces[stale[i]];
+    const Piece& piece = compiled_graph_->pieces[stale[i]];
     std::optional<FormKey> made;
     auto result = residents_of(piece, next, owner, made);
     if (made) prepared.forms.push_back(*std::move(made));
@@ -353,7 +356,7 @@ Status ParamStore::prepare_all(std::span<const uint32_t> stale, const ParamSet& 
 
 // An index out of range in a body is an error of the run that enters it (semantics.md B3).
 Status ParamStore::note(const Piece& piece, Result<std::vector<Tensor>> result, Prepared& prepared) const {
-  bool is_of_body = source_->lowered->residents[piece.residents[0]].scope != source_->lowered.get();
+  bool is_of_body = compiled_graph_->lowered->residents[piece.residents[0]].scope != compiled_graph_->lowered.get();
   Status status = result.ok() ? Status() : result.status();
   if (!status.ok() && !(is_of_body && status.code() == Code::kRange)) return status;
   for (size_t i = 0; i < piece.residents.size(); i++) {
@@ -377,7 +380,7 @@ void ParamStore::apply(Prepared& prepared, ParamSet& next) {
 
 // A param that is set stays set, so the search begins where that of the earlier set ended.
 void ParamStore::note_first_unset(ParamSet& set) const {
-  const Graph& graph = source_->graph();
+  const Graph& graph = compiled_graph_->graph();
   while (set.needed_set < needed_.size() && set.params[needed_[set.needed_set]].is_set()) set.needed_set++;
   bool is_whole = set.needed_set == needed_.size();
   set.first_unset = is_whole ? nullptr : &graph.leaf_name(graph.params()[needed_[set.needed_set]]);
@@ -386,7 +389,7 @@ void ParamStore::note_first_unset(ParamSet& set) const {
 // Gives up the originals of params that are read in prepared forms only.
 std::vector<std::pair<std::string_view, Tensor>> ParamStore::drop_originals(ParamSet& set,
                                                                             std::span<const uint32_t> changed) const {
-  const Graph& graph = source_->graph();
+  const Graph& graph = compiled_graph_->graph();
   std::vector<std::pair<std::string_view, Tensor>> originals;
   std::vector<SharedVector<ParamSet::Param>::Change> dropped;
   for (uint32_t param : changed) {

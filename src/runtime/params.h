@@ -94,7 +94,7 @@ class ParamStore {
   uint64_t version() const { return version_.load(std::memory_order_acquire); }  // moves with every publication
 
   const std::shared_ptr<Env>& env() const { return env_; }
-  const std::shared_ptr<const CompiledGraph>& source() const { return source_; }
+  const std::shared_ptr<const CompiledGraph>& compiled_graph() const { return compiled_graph_; }
   Weights& weights() const { return *weights_; }
 
  private:
@@ -124,7 +124,7 @@ class ParamStore {
                                                                   std::span<const uint32_t> changed) const;
 
   std::shared_ptr<Env> env_;
-  std::shared_ptr<const CompiledGraph> source_;
+  std::shared_ptr<const CompiledGraph> compiled_graph_;
   std::unique_ptr<Prologue> prologue_;
   std::shared_ptr<Weights> weights_;
   Progress progress_ = Progress::kTold;

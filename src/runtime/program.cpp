@@ -35,7 +35,7 @@ Result<std::shared_ptr<Program>> Program::compile_prologue(std::shared_ptr<Env> 
 }
 
 Result<std::shared_ptr<Program>> Program::plan(std::shared_ptr<ParamStore> params, const UpperSizes& upper) {
-  std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*params->source(), upper, params->env()->host().get()));
+  std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*params->compiled_graph(), upper, params->env()->host().get()));
   std::shared_ptr<Program> made = RLX_TRY(finish(std::move(params), plan));
   made->shares_params_ = true;
   return made;
@@ -45,10 +45,10 @@ Result<std::shared_ptr<Program>> Program::finish(std::shared_ptr<ParamStore> par
                                                  const std::shared_ptr<const Plan>& plan) {
   std::shared_ptr<Program> made(new Program);
   made->env_ = params->env();
-  made->source_ = params->source();
+  made->compiled_graph_ = params->compiled_graph();
   made->params_ = std::move(params);
   made->plan_ = plan;
-  made->compiled_ = RLX_TRY(CompiledPlan::make(made->device(), made->source_->fallback, plan));
+  made->compiled_plan_ = RLX_TRY(CompiledPlan::make(made->device(), made->compiled_graph_->fallback, plan));
   made->make_slots();
   made->env_->watch(made);
   return made;
@@ -212,10 +212,10 @@ static void write_slots(JsonWriter& json, const char* key, std::span<const Slot>
 }
 
 Result<std::string> Program::report(std::string_view what) const {
-  if (what == "dispatch") return dispatch_report(*source_);
-  if (what == "passes") return passes_report(*source_, *plan_);
+  if (what == "dispatch") return dispatch_report(*compiled_graph_);
+  if (what == "passes") return passes_report(*compiled_graph_, *plan_);
   if (what == "memory") return memory_json(*plan_);
-  if (what == "text") return print(source_->graph()) + plan_text(*plan_);
+  if (what == "text") return print(compiled_graph_->graph()) + plan_text(*plan_);
   if (what == "bindings") {
     JsonWriter json;
     json.begin_object();

@@ -53,7 +53,7 @@ class Program : public std::enable_shared_from_this<Program> {
   ~Program();
 
   const std::shared_ptr<Env>& env() const { return env_; }
-  Device& device() const { return *source_->device; }
+  Device& device() const { return *compiled_graph_->device; }
   std::span<const Slot> slots(SlotKind kind) const { return slots_[static_cast<size_t>(kind) - 1]; }
   int64_t find(SlotKind kind, std::string_view name) const;  // -1: no such slot
 
@@ -73,10 +73,10 @@ class Program : public std::enable_shared_from_this<Program> {
 
   Result<std::string> report(std::string_view what) const;  // "dispatch" "passes" "memory" "bindings" "text"
 
-  const CompiledGraph& source() const { return *source_; }
+  const CompiledGraph& compiled_graph() const { return *compiled_graph_; }
   const std::shared_ptr<ParamStore>& params() const { return params_; }
   const Plan& plan() const { return *plan_; }
-  const CompiledPlan& compiled() const { return *compiled_; }
+  const CompiledPlan& compiled_plan() const { return *compiled_plan_; }
 
  private:
   friend class Exec;
@@ -89,11 +89,11 @@ class Program : public std::enable_shared_from_this<Program> {
   void return_exec(std::unique_ptr<Exec> exec);
 
   std::shared_ptr<Env> env_;
-  std::shared_ptr<const CompiledGraph> source_;
+  std::shared_ptr<const CompiledGraph> compiled_graph_;
   std::shared_ptr<ParamStore> params_;
   bool shares_params_ = false;  // only the model may set them
   std::shared_ptr<const Plan> plan_;
-  std::unique_ptr<const CompiledPlan> compiled_;
+  std::unique_ptr<const CompiledPlan> compiled_plan_;
   std::vector<Slot> slots_[3];  // in the order of the graph
 
   // Idle execs for run(). While idle, an exec holds no reference to this program. The first few are reached without a

@@ -13,9 +13,9 @@ Result<std::shared_ptr<Program>> Prologue::program_of(const std::shared_ptr<cons
     if (auto found = programs_.find(key); found != programs_.end()) return found->second;
   }
   CompileOptions options;
-  options.kernels = source_->options.kernels;
-  options.dispatch_of = source_->options.dispatch_of;
-  options.threads = source_->options.threads;
+  options.kernels = compiled_graph_->options.kernels;
+  options.dispatch_of = compiled_graph_->options.dispatch_of;
+  options.threads = compiled_graph_->options.threads;
   std::shared_ptr<Program> made = RLX_TRY(Program::compile_prologue(env_, *graph, device, std::move(options)));
   std::lock_guard lock(mutex_);
   return programs_.emplace(key, std::move(made)).first->second;

@@ -20,7 +20,7 @@ class Program;
 class Prologue {
  public:
   Prologue(std::shared_ptr<Env> env, std::shared_ptr<const CompiledGraph> source)
-      : env_(std::move(env)), source_(std::move(source)) {}
+      : env_(std::move(env)), compiled_graph_(std::move(source)) {}
 
   // Runs a graph of the prologue on these inputs. Returns its outputs, in memory of the device.
   Result<std::vector<Tensor>> run(const std::shared_ptr<const Graph>& graph, Device& device,
@@ -30,7 +30,7 @@ class Prologue {
   Result<std::shared_ptr<Program>> program_of(const std::shared_ptr<const Graph>& graph, Device& device);
 
   std::shared_ptr<Env> env_;
-  std::shared_ptr<const CompiledGraph> source_;
+  std::shared_ptr<const CompiledGraph> compiled_graph_;
   std::mutex mutex_;  // guards programs_
   std::map<std::pair<const Graph*, Device*>, std::shared_ptr<Program>> programs_;
 };

@@ -106,7 +106,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
     unfinished_++;
   }
   void finish() {
-    if (Part::is_of(this)) return;
+    if (InRun::is_of(this)) return;
     std::unique_lock lock(mutex_);
     while (unfinished_ > 0) {
       if (auto taken = take()) {
@@ -155,7 +155,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
   // Releases what the run held before it counts as ended.
   void execute(std::shared_ptr<Submission> taken) noexcept {
     {
-      Part part(this);
+      InRun in_run(this);
       taken->execute();
       taken = nullptr;
     }
@@ -202,12 +202,12 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
   std::vector<std::shared_ptr<FenceWaiter>> waiters_;
 };
 
-thread_local const RunQueue::Part* RunQueue::Part::innermost_ = nullptr;
+thread_local const RunQueue::InRun* RunQueue::InRun::innermost_ = nullptr;
 
-bool RunQueue::Part::is_of(const Shared* queue) {
-  const Part* part = innermost_;
-  while (part && part->queue_ != queue) part = part->around_;
-  return part != nullptr;
+bool RunQueue::InRun::is_of(const Shared* queue) {
+  const InRun* at = innermost_;
+  while (at && at->queue_ != queue) at = at->around_;
+  return at != nullptr;
 }
 
 RunQueue::RunQueue(const ThreadPool* pool) : shared_(std::make_shared<Shared>(pool)) {}

@@ -23,7 +23,7 @@ class RunQueue {
 
   // The result is RLX_E_ABORTED if one of `before` has failed.
   Fence submit(std::shared_ptr<Run> run, const RunScope& scope, std::span<const Fence> before);
-  // Helps, and returns when all submitted runs have ended. On a thread that does a part of one it returns at once.
+  // Helps, and returns when all submitted runs have ended. On a thread that does work of one it returns at once.
   void finish();
   std::shared_ptr<Helper> helper() const;
   bool has_threads() const;
@@ -32,23 +32,23 @@ class RunQueue {
   class Shared;
 
  public:
-  // As long as it lives, the thread that made it does a part of a run of this queue. The queue itself makes one for
+  // As long as it lives, the thread that made it does work of a run of this queue. The queue itself makes one for
   // whoever executes a run; those who share the work of a callback need their own.
-  class Part {
+  class InRun {
    public:
-    explicit Part(const RunQueue& queue) : Part(queue.shared_.get()) {}
-    ~Part() { innermost_ = around_; }
-    Part(const Part&) = delete;
-    Part& operator=(const Part&) = delete;
+    explicit InRun(const RunQueue& queue) : InRun(queue.shared_.get()) {}
+    ~InRun() { innermost_ = around_; }
+    InRun(const InRun&) = delete;
+    InRun& operator=(const InRun&) = delete;
 
    private:
     friend class Shared;
-    explicit Part(const Shared* queue) : queue_(queue), around_(innermost_) { innermost_ = this; }
+    explicit InRun(const Shared* queue) : queue_(queue), around_(innermost_) { innermost_ = this; }
     static bool is_of(const Shared* queue);
 
-    static thread_local const Part* innermost_;
+    static thread_local const InRun* innermost_;
     const Shared* const queue_;
-    const Part* const around_;
+    const InRun* const around_;
   };
 
  private:

@@ -27,8 +27,8 @@ namespace rlx {
 
 class Program;
 
-// A copy or conversion between the memory bound to a slot and memory that the device can use. The slot owns both and,
-// for a run that was submitted, Run::held.
+// A copy or conversion between the memory bound to a slot and memory that the device can use. The slot owns both, and
+// so does Run::held for a submitted run.
 struct Staging {
   size_t slot;
   Storage *bound, *staged;

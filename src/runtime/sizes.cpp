@@ -15,8 +15,6 @@ namespace rlx {
 
 namespace {
 
-constexpr int64_t kUnknown = kUnknownSize;
-
 // The index of a symbol of the plan.
 struct SymbolsOf {
   const Plan& plan;
@@ -25,8 +23,8 @@ struct SymbolsOf {
 
 // What a size counts as until the run finds it: the size that the last run found, if any. Nothing is read or written
 // with it.
-int64_t stand_in(const PlanSymbol& symbol, int64_t last) {
-  if (last != kUnknown) return last;
+int64_t size_until_found(const PlanSymbol& symbol, int64_t last) {
+  if (last != kUnknownSize) return last;
   return symbol.is_open ? symbol.range.lo : symbol.upper;
 }
 
@@ -88,8 +86,8 @@ Status check_range(const PlanSymbol& symbol, int64_t size) {
 }
 
 SizeState::SizeState(const Plan& plan)
-    : symbols_(plan.symbols.size(), kUnknown),
-      values_(plan.sizes.size(), kUnknown),
+    : symbols_(plan.symbols.size(), kUnknownSize),
+      values_(plan.sizes.size(), kUnknownSize),
       next_(plan.sizes.size()),
       next_symbols_(plan.symbols.size()),
       found_(plan.symbols.size(), false),
@@ -114,19 +112,19 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
   std::fill(found_.begin(), found_.end(), false);
   std::span<int64_t> next(next_symbols_);
   auto legal = [&](uint32_t i) { return Interval{plan.symbols[i].range.lo, plan.symbols[i].upper}; };
-  decide_sizes(given, requested, by_name, legal, next);
+  solve_sizes(given, requested, by_name, legal, next);
   for (size_t i = 0; i < next.size(); i++) {
     const PlanSymbol& it = plan.symbols[i];
-    if (it.is_fresh()) next[i] = stand_in(it, symbols_[i]);
-    if (next[i] == kUnknown) next[i] = it.upper;
+    if (it.is_fresh()) next[i] = size_until_found(it, symbols_[i]);
+    if (next[i] == kUnknownSize) next[i] = it.upper;
   }
   KnownSizes known{by_name, next};
   SymbolLookup lookup = std::cref(known);
   RLX_TRY(choose(plan, lookup));
   for (const GivenDims& input : given)
     if (Status wrong = check_given(input, lookup); !wrong.ok()) {
-      decide_sizes(given, requested, by_name, legal, next);  // without the planned sizes, which nobody has given
-      RLX_TRY(check_decided(given, known));
+      solve_sizes(given, requested, by_name, legal, next);  // without the planned sizes, which nobody has given
+      RLX_TRY(check_determined(given, known));
       return wrong;
     }
   for (size_t i = 0; i < next.size(); i++) RLX_TRY(of_sizes(check_range(plan.symbols[i], next[i])));
@@ -138,8 +136,8 @@ Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {
   std::fill(found_.begin(), found_.end(), false);
   for (size_t i = 0; i < symbols.size(); i++) {
     const PlanSymbol& it = plan.symbols[i];
-    bool is_found_later = it.is_fresh() || symbols[i] == kUnknown;
-    next_symbols_[i] = is_found_later ? stand_in(it, symbols_[i]) : symbols[i];
+    bool is_found_later = it.is_fresh() || symbols[i] == kUnknownSize;
+    next_symbols_[i] = is_found_later ? size_until_found(it, symbols_[i]) : symbols[i];
     RLX_TRY(check_range(it, next_symbols_[i]));
   }
   SymbolsOf by_name{plan};

@@ -15,13 +15,11 @@ namespace rlx {
 
 class SizeState {
  public:
-  static constexpr int64_t kUnknown = kUnknownSize;
-
   SizeState() = default;
   explicit SizeState(const Plan& plan);
 
-  // Gives every symbol its size, from inputs or else from `requested` (by symbol; kUnknown: none), checks dims, ranges
-  // and guards, and evaluates the table. On failure the sizes stay as before.
+  // Gives every symbol its size, from inputs or else from `requested` (by symbol; kUnknownSize: none), checks dims,
+  // ranges and guards, and evaluates the table. On failure the sizes stay as before.
   Status resolve(const Plan& plan, std::span<const GivenDims> given, std::span<const int64_t> requested);
 
   std::span<const int64_t> values() const { return values_; }    // by SizeId

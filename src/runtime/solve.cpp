@@ -16,8 +16,6 @@ namespace rlx {
 
 namespace {
 
-constexpr int64_t kUnknown = kUnknownSize;
-
 // The only unknown symbol of a dim.
 struct Lone {
   int64_t index = -1;  // -1: there is none, or there are several
@@ -29,7 +27,7 @@ Lone only_unknown(const Dim& dim, const KnownSizes& known) {
   bool several = false;
   auto note = [&](const std::string& name) {
     uint32_t i = known.index_of(name);
-    if (i == Plan::kNoSymbol || known.sizes[i] != kUnknown) return;
+    if (i == Plan::kNoSymbol || known.sizes[i] != kUnknownSize) return;
     several |= lone.index >= 0 && lone.index != i;
     lone = {i, name};
   };
@@ -42,11 +40,11 @@ using At = FunctionRef<Result<int64_t>(int64_t symbol)>;  // the value of a dim 
 // s = (given - f(0)) / (f(1) - f(0))
 int64_t solve_linear(At at, int64_t given) {
   auto zero = at(0), one = at(1);
-  if (!zero.ok() || !one.ok() || *one == *zero) return kUnknown;
+  if (!zero.ok() || !one.ok() || *one == *zero) return kUnknownSize;
   int64_t solution = (given - *zero) / (*one - *zero);
-  if (solution < 0) return kUnknown;
+  if (solution < 0) return kUnknownSize;
   auto check = at(solution);
-  return check.ok() && *check == given ? solution : kUnknown;
+  return check.ok() && *check == given ? solution : kUnknownSize;
 }
 
 // The least size from which `is_reached` holds; one above the largest if there is none.
@@ -101,8 +99,8 @@ class Equations {
       Lone lone = lone_of(index);
       if (lone.index < 0) continue;
       auto symbol = static_cast<uint32_t>(lone.index);
-      if (!given_up_.insert(symbol).second) continue;
-      if (int64_t size = chosen(symbol); size != kUnknown) set(symbol, size);
+      if (!tried_.insert(symbol).second) continue;
+      if (int64_t size = chosen(symbol); size != kUnknownSize) set(symbol, size);
     }
   }
 
@@ -119,7 +117,7 @@ class Equations {
     bool is_open = false;
     auto note = [&](const std::string& name) {
       uint32_t symbol = index_of_(name);
-      if (symbol == Plan::kNoSymbol || sizes_[symbol] != kUnknown) return;
+      if (symbol == Plan::kNoSymbol || sizes_[symbol] != kUnknownSize) return;
       readers_[symbol].push_back(index);
       is_open = true;
     };
@@ -134,7 +132,7 @@ class Equations {
     sizes_[symbol] = size;
     KnownSizes known{index_of_, sizes_};
     auto value = evaluate(dim, std::cref(known));
-    sizes_[symbol] = kUnknown;
+    sizes_[symbol] = kUnknownSize;
     return value;
   }
 
@@ -145,7 +143,7 @@ class Equations {
     auto symbol = static_cast<uint32_t>(lone.index);
     auto at = [&](int64_t size) { return value(*it.dim, symbol, size); };
     if (is_linear_in(*it.dim, lone.name))
-      if (int64_t size = solve_linear(at, it.given); size != kUnknown) return set(symbol, size);
+      if (int64_t size = solve_linear(at, it.given); size != kUnknownSize) return set(symbol, size);
     undecided_.insert(index);
     Trend trend = trend_of_unknown(*it.dim, lone, at(0).ok() ? 0 : 1);
     it.is_monotone = trend == Trend::kRises || trend == Trend::kFalls;
@@ -163,7 +161,7 @@ class Equations {
   // Ranges that have no size in common are of inputs that disagree, which a check will tell.
   void narrow(uint32_t symbol, Interval fits) {
     auto [found, is_new] = ranges_.emplace(symbol, fits);
-    Interval both{std::max(found->second.lo, fits.lo), std::min(found->second.hi, fits.hi)};
+    Interval both = intersection(found->second, fits);
     if (both.lo > both.hi) {
       if (is_new) ranges_.erase(found);
       return;
@@ -178,18 +176,17 @@ class Equations {
     for (uint32_t reader : readers_.at(symbol))
       if (lone_of(reader).index >= 0) equations.push_back(&equations_[reader]);
     auto fits = [&](int64_t size) {
-      return size != kUnknown && std::ranges::all_of(equations, [&](const Equation* it) {
+      return size != kUnknownSize && std::ranges::all_of(equations, [&](const Equation* it) {
                auto there = value(*it->dim, symbol, size);
                return there.ok() && *there == it->given;
              });
     };
     auto range = ranges_.find(symbol);
     if (range == ranges_.end()) return guessed(symbol, equations, fits);
-    Interval legal = legal_(symbol), left = range->second;
-    Interval both{std::max(legal.lo, left.lo), std::min(legal.hi, left.hi)};
-    if (both.lo > both.hi) both = left;
+    Interval both = intersection(legal_(symbol), range->second);
+    if (both.lo > both.hi) both = range->second;
     int64_t found = first_of(both, fits);
-    return found == kUnknown ? both.lo : found;  // a check will tell which dim does not fit
+    return found == kUnknownSize ? both.lo : found;  // a check will tell which dim does not fit
   }
 
   using Fits = FunctionRef<bool(int64_t size)>;
@@ -197,7 +194,7 @@ class Equations {
     constexpr int64_t kTries = 1024;
     for (int64_t size = range.lo; size <= std::min(range.hi, range.lo + kTries); size++)
       if (fits(size)) return size;
-    return kUnknown;
+    return kUnknownSize;
   }
 
   // Of dims that neither rise nor fall: tries them as if they did.
@@ -212,7 +209,7 @@ class Equations {
       for (int64_t size : {solve_linear(at, it->given), solve_monotone(at, it->given, falls).lo})
         if (fits(size)) return size;
     }
-    return any ? first_of(legal_(symbol), fits) : kUnknown;
+    return any ? first_of(legal_(symbol), fits) : kUnknownSize;
   }
 
   IndexOf index_of_;
@@ -222,7 +219,7 @@ class Equations {
   std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // by symbol
   std::unordered_map<uint32_t, Interval> ranges_;                // by symbol: what monotone dims leave of it
   std::set<uint32_t> waiting_, undecided_;                       // those to try; the earliest comes first
-  std::set<uint32_t> given_up_;                                  // symbols for which a size was looked for
+  std::set<uint32_t> tried_;                                     // symbols for which a size was looked for
 };
 
 Status check_given(const GivenDims& input, size_t axis, int64_t expected) {
@@ -238,18 +235,18 @@ Status check_given(const GivenDims& input, size_t axis, int64_t expected) {
 
 }  // namespace
 
-void decide_sizes(std::span<const GivenDims> given, std::span<const int64_t> requested, IndexOf index_of, RangeOf legal,
-                  std::span<int64_t> sizes) {
-  std::fill(sizes.begin(), sizes.end(), kUnknown);
+void solve_sizes(std::span<const GivenDims> given, std::span<const int64_t> requested, IndexOf index_of, RangeOf legal,
+                 std::span<int64_t> sizes) {
+  std::fill(sizes.begin(), sizes.end(), kUnknownSize);
   for (const GivenDims& input : given)
     for (size_t i = 0; i < input.dims.size(); i++)
       if (const std::string* name = input.type->dims[i].symbol_name())
-        if (uint32_t symbol = index_of(*name); symbol != Plan::kNoSymbol && sizes[symbol] == kUnknown)
+        if (uint32_t symbol = index_of(*name); symbol != Plan::kNoSymbol && sizes[symbol] == kUnknownSize)
           sizes[symbol] = input.dims[i];
   Equations equations(given, index_of, legal, sizes);
   equations.solve();
   for (uint32_t i = 0; i < sizes.size(); i++)
-    if (sizes[i] == kUnknown && requested[i] != kUnknown) equations.set(i, requested[i]);
+    if (sizes[i] == kUnknownSize && requested[i] != kUnknownSize) equations.set(i, requested[i]);
   equations.choose();
 }
 
@@ -293,7 +290,7 @@ static std::string unknown_of(const Dim& dim, const KnownSizes& known) {
   return text;
 }
 
-Status check_decided(std::span<const GivenDims> given, const KnownSizes& known) {
+Status check_determined(std::span<const GivenDims> given, const KnownSizes& known) {
   RLX_TRY(check_solved(given, known));
   for (const GivenDims& input : given)
     for (size_t i = 0; i < input.dims.size(); i++) {
@@ -327,14 +324,14 @@ Result<std::vector<std::optional<int64_t>>> solve_symbols(std::span<const std::s
     return found == indices.end() ? Plan::kNoSymbol : found->second;
   };
   IndexOf index_of(symbol);
-  std::vector<int64_t> sizes(symbols.size(), kUnknown);
+  std::vector<int64_t> sizes(symbols.size(), kUnknownSize);
   auto range = [&](uint32_t i) { return ranges.empty() ? Interval() : ranges[i]; };
   Equations(given, index_of, range, sizes).choose();
   KnownSizes known{index_of, sizes};
   RLX_TRY(check_solved(given, known));
   RLX_TRY(check_agreement(given, std::cref(known)));
   std::vector<std::optional<int64_t>> found;
-  for (int64_t size : sizes) found.push_back(size == kUnknown ? std::nullopt : std::optional(size));
+  for (int64_t size : sizes) found.push_back(size == kUnknownSize ? std::nullopt : std::optional(size));
   return found;
 }
 

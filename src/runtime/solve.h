@@ -34,16 +34,17 @@ struct KnownSizes {
   }
 };
 
-// Sets the sizes that inputs decide, then those that are requested (by symbol). Of several sizes that fit the inputs,
-// as 6 and 7 fit n / 2 = 3, the least is taken, if possible one in the range of the symbol. The others are unknown.
-void decide_sizes(std::span<const GivenDims> given, std::span<const int64_t> requested, IndexOf index_of, RangeOf legal,
-                  std::span<int64_t> sizes);
+// Sets the sizes that inputs determine, then those that are requested (by symbol). Of several sizes that fit the
+// inputs, as 6 and 7 fit n / 2 = 3, the least is taken, if possible one in the range of the symbol. The others are
+// unknown.
+void solve_sizes(std::span<const GivenDims> given, std::span<const int64_t> requested, IndexOf index_of, RangeOf legal,
+                 std::span<int64_t> sizes);
 
 // Whether the input has the dims that its type has at these sizes.
 Status check_given(const GivenDims& input, const SymbolLookup& sizes);
 
 // Reports a dim whose last unknown symbol has no solution, or that leaves several symbols open.
-Status check_decided(std::span<const GivenDims> given, const KnownSizes& known);
+Status check_determined(std::span<const GivenDims> given, const KnownSizes& known);
 
 // The sizes that the dims of inputs determine; nullopt for a symbol that none determines. Used before a plan exists.
 // `ranges`: by symbol; empty: of each, all sizes.

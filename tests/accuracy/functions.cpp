@@ -112,7 +112,7 @@ std::vector<Way> ways_of(const Function& function, DType dtype) {
     for (const char* math : {"strict", "close"}) {  // "fast" promises less: semantics.md R3
       auto program = Program::compile(env(), graph, nullptr, *env()->find_device(device), {{"math", math}});
       if (!program.ok()) continue;
-      std::string text = print((*program)->source().graph());
+      std::string text = print((*program)->compiled_graph().graph());
       if (text != seen) ways.push_back({device + ", " + math, *program});
       seen = text;
     }

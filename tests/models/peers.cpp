@@ -217,7 +217,7 @@ TEST_P(peers, form_every_composite) {
 TEST_P(peers_in_f32, form_what_the_cpu_has) {
   auto program = compiled(model_.graph, "cpu");
   ASSERT_TRUE(program.ok()) << program.status().message();
-  Counts counts = count_ops((*program)->source().graph());
+  Counts counts = count_ops((*program)->compiled_graph().graph());
   for (const auto& [op, count] : kNets.at(net_).ops)
     if (op == "attention" || op == "linear" || op == "rope" || op == "glu" || op.ends_with("_norm")) {
       EXPECT_EQ(counts[op], count) << op;

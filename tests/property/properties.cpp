@@ -311,7 +311,7 @@ bool is_skippable(const std::string& rule) {
 // One of the rules that fired, so that what others make of its absence is seen.
 std::optional<Way> without_a_rule(const Way& way, const RandomGraph& random, const Program& program) {
   std::vector<std::string> fired;
-  for (const RewriteReport::Line& line : program.source().report.lines)
+  for (const RewriteReport::Line& line : program.compiled_graph().report.lines)
     if (line.reason.empty() && !contains(fired, line.rule) && is_skippable(line.rule)) fired.push_back(line.rule);
   if (fired.empty()) return std::nullopt;
   std::string rule = Random(random.graph.nodes().size()).pick(fired);
@@ -326,7 +326,8 @@ std::string check_way(const Way& way, const RandomGraph& random, const Meanings&
                       const std::shared_ptr<Env>& env, Tally& tally, bool is_asked, std::optional<Way>& next) {
   auto program = compiled(way, random, meanings, env);
   if (!program.ok()) return is_asked ? failed("it does not compile", program.status()) : "";
-  if (std::string wrong = check_report((*program)->source().report, tally); !wrong.empty() && is_asked) return wrong;
+  if (std::string wrong = check_report((*program)->compiled_graph().report, tally); !wrong.empty() && is_asked)
+    return wrong;
   next = without_a_rule(way, random, **program);
   return is_asked ? check_runs(way, random, meanings, **program) : "";
 }

@@ -19,7 +19,7 @@ static bool may_fold(const Graph& graph, const Node& step) {
     if (is_float(type.dtype) && !exact) return false;
     if (graph.range(element_count(type.dims)).hi > kMaxLiteral) return false;
   }
-  return info.primitive() || info.is(kElementwise) || info.names_sizes;  // others may hold large values inside
+  return info.primitive() || info.is(kElementwise) || info.decides_sizes;  // others may hold large values inside
 }
 
 // The results of a node on small literals, computed by the reference interpreter.

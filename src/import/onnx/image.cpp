@@ -50,24 +50,25 @@ double size_in_f32(int64_t n, float scale) {
   return std::floor(static_cast<double>(static_cast<float>(n) * scale));
 }
 
-// The largest n, up to kFar, so that floor(m * fraction) is the size in f32 for all m <= n.
-constexpr int64_t kFar = 1 << 18;
+// The largest n, up to kMostChecked, so that floor(m * fraction) is the size in f32 for all m <= n.
+constexpr int64_t kMostChecked = 1 << 18;
 int64_t agrees_up_to(const Fraction& fraction, float scale) {
-  if (fraction.denominator == 1) return kFar;
-  for (int64_t n = 1; n <= kFar; n++)
+  if (fraction.denominator == 1) return kMostChecked;
+  for (int64_t n = 1; n <= kMostChecked; n++)
     if (n * fraction.numerator / fraction.denominator != static_cast<int64_t>(size_in_f32(n, scale))) return n - 1;
-  return kFar;
+  return kMostChecked;
 }
 
-// The product in f32, rounded down, of any n up to kFar: half a unit in the last place of the product is added before
-// the quotient. It doubles from each power of 2 on.
-Dim size_in_f32(const Dim& n, Fraction scale) {
+// The floor of the f32 product n * scale, as an expression for every n up to kMostChecked. Rounding to f32 adds at most
+// half a unit in the last place, so half a unit is added to the numerator before the division. The unit doubles
+// whenever the product passes a power of 2: from `first` on, min(1, n / first) adds the missing half.
+Dim size_in_f32_of(const Dim& n, Fraction scale) {
   while (scale.denominator < (1 << 25)) scale.numerator *= 2, scale.denominator *= 2;
   int64_t half_unit = scale.denominator >> 25;  // of a product below 1
   Dim sum = n * Dim(scale.numerator) + Dim(half_unit);
   for (int64_t power = 1;; power *= 2) {
     int64_t first = (power * scale.denominator + scale.numerator - 1) / scale.numerator;
-    if (first > kFar) return floor_div(sum, Dim(scale.denominator));
+    if (first > kMostChecked) return floor_div(sum, Dim(scale.denominator));
     sum += Dim(half_unit * power) * min(Dim(1), floor_div(n, Dim(first)));
   }
 }
@@ -80,21 +81,21 @@ std::optional<Dim> size_by(Expr x, const Dim& n, float scale) {
   static constexpr int64_t kExact = 1 << 24;  // the integers up to here are numbers of f32
   static constexpr double kLargest = 0x1p40;
   static constexpr int64_t kFew = 4096;
-  static constexpr float kLargestScale = 64;  // kFar times it is exact in f32, too
+  static constexpr float kLargestScale = 64;  // kMostChecked times it is exact in f32, too
   if (n.is_literal() && n.literal() <= kExact) {
     double size = size_in_f32(n.literal(), scale);
     return size <= kLargest ? std::optional<Dim>(static_cast<int64_t>(size)) : std::nullopt;
   }
   Fraction best;
   int64_t reach = -1;
-  for (auto fraction : {fraction_of(scale), exact_fraction_of(scale)}) {
+  for (auto fraction : {simple_fraction_of(scale), exact_fraction_of(scale)}) {
     int64_t agrees = fraction ? agrees_up_to(*fraction, scale) : -1;
     if (agrees > reach) best = *fraction, reach = agrees;
   }
   if (reach < 0) return std::nullopt;
   auto exact = exact_fraction_of(scale);
-  if (exact && scale <= kLargestScale && reach < kFew && n.symbol_name()) return size_in_f32(n, *exact);
-  if (reach < kFar && !n.is_literal() && !require(x, Guard::kLessEqual, n, reach)) return std::nullopt;
+  if (exact && scale <= kLargestScale && reach < kFew && n.symbol_name()) return size_in_f32_of(n, *exact);
+  if (reach < kMostChecked && !n.is_literal() && !require(x, Guard::kLessEqual, n, reach)) return std::nullopt;
   return floor_div(n * Dim(best.numerator), Dim(best.denominator));
 }
 
@@ -110,7 +111,7 @@ std::optional<Extent> extent_by_scales(Call& call, const Axes& axes, const std::
     auto scale = static_cast<float>(scales[i]);
     if (!(scale > 0) || std::isinf(scale))
       return call.fail(Code::kData, format("a scale of {}", scales[i])), std::nullopt;
-    auto simple = fraction_of(scale), fraction = simple ? simple : exact_fraction_of(scale);
+    auto simple = simple_fraction_of(scale), fraction = simple ? simple : exact_fraction_of(scale);
     extent.scales->push_back(simple ? simple->value() : scale);
     const Dim& n = x.dim(axes[i]);
     auto size = size_by(x, n, scale);

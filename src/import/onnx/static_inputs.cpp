@@ -77,10 +77,10 @@ class Importer::StaticWalk {
     if (!is_fresh(symbol)) return;
     for (; listed_ <= importer_.levels_.size(); listed_++) {
       for (const DecidedSize& it : decided_sizes(importer_.graph_at(listed_)))
-        if (it.is_fresh) deciders_.emplace(it.symbol, NodeAt(listed_, it.node));
+        if (it.is_fresh) decider_of_.emplace(it.symbol, NodeAt(listed_, it.node));
     }
-    auto decider = deciders_.find(symbol);
-    if (decider != deciders_.end()) from(decider->second.first, Value{decider->second.second, 0});
+    auto decider = decider_of_.find(symbol);
+    if (decider != decider_of_.end()) from(decider->second.first, Value{decider->second.second, 0});
   }
 
   bool is_fresh(const std::string& symbol) const {
@@ -92,8 +92,8 @@ class Importer::StaticWalk {
   const Importer& importer_;
   std::set<NodeAt> seen_;
   std::vector<NodeAt> open_;
-  size_t listed_ = 0;  // levels whose nodes are in `deciders_`
-  std::unordered_map<std::string, NodeAt> deciders_;
+  size_t listed_ = 0;  // levels whose nodes are in `decider_of_`
+  std::unordered_map<std::string, NodeAt> decider_of_;
 };
 
 const Graph& Importer::graph_at(size_t level) const {

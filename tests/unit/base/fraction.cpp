@@ -13,11 +13,11 @@ static std::string text(const std::optional<Fraction>& fraction) {
 }
 
 TEST(fraction, the_simplest_one_that_rounds_to_a_number) {
-  EXPECT_EQ(text(fraction_of(0.7f)), "7/10");
-  EXPECT_EQ(text(fraction_of(1.3)), "13/10");
-  EXPECT_EQ(text(fraction_of(2.0f)), "2/1");
-  EXPECT_EQ(text(fraction_of(0.7071068f)), "none");
-  EXPECT_EQ(text(fraction_of(1e-17)), "none");
+  EXPECT_EQ(text(simple_fraction_of(0.7f)), "7/10");
+  EXPECT_EQ(text(simple_fraction_of(1.3)), "13/10");
+  EXPECT_EQ(text(simple_fraction_of(2.0f)), "2/1");
+  EXPECT_EQ(text(simple_fraction_of(0.7071068f)), "none");
+  EXPECT_EQ(text(simple_fraction_of(1e-17)), "none");
 }
 
 TEST(fraction, the_one_that_a_number_is) {

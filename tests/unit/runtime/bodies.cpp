@@ -51,7 +51,7 @@ TEST(bodies, share_the_values_that_are_prepared_for_them) {
   std::vector<std::shared_ptr<Program>> programs;
   for (const char* device : {"cpu", "reference"}) programs.push_back(compiled(readers(5), {}, weights, device));
   ASSERT_TRUE(programs[0] && programs[1]);
-  const CompiledGraph& source = programs[0]->source();
+  const CompiledGraph& source = programs[0]->compiled_graph();
   int64_t bytes = 0;
   for (const Resident& resident : source.lowered->residents) bytes += resident.bytes();
   EXPECT_EQ(bytes, 64 * 64 * 4) << *programs[0]->report("memory");

@@ -215,7 +215,7 @@ TEST(control_plan, params_given_to_a_body_are_packed_in_it_and_what_does_not_var
   std::string memory = *pair.cpu().report("memory");
   EXPECT_NE(memory.find("\"form\""), std::string::npos) << *pair.cpu().report("text");
   bool is_hoisted = false;
-  const Graph& compiled = pair.cpu().source().graph();
+  const Graph& compiled = pair.cpu().compiled_graph().graph();
   for (const Node& node : compiled.nodes()) is_hoisted |= !compiled.info(node).is(kLeaf) && node.op != Op::kWhile;
   EXPECT_TRUE(is_hoisted);
 }
@@ -231,7 +231,7 @@ TEST(control_plan, a_branch_that_a_constant_chooses_is_inlined) {
     output(b, "y", b.ops(Op::kIf, std::array{b.constant(truth(which)), x}, {{"then", then}, {"else", otherwise}})[0]);
     Pair pair(graph);
     pair.check({noise({4})});
-    for (const Node& node : pair.cpu().source().graph().nodes()) EXPECT_NE(node.op, Op::kIf);
+    for (const Node& node : pair.cpu().compiled_graph().graph().nodes()) EXPECT_NE(node.op, Op::kIf);
   }
 }
 
