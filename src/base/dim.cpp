@@ -238,16 +238,17 @@ static void drop_presence(std::vector<AtomPtr>& atoms) {
   for (const AtomPtr& atom : atoms)
     if (atom->kind == Atom::kSymbol) symbols.push_back(atom);
   std::erase_if(atoms, [&](const AtomPtr& atom) {
-    return std::any_of(symbols.begin(), symbols.end(), [&](const AtomPtr& it) { return is_presence_of(*atom, *it); });
+    auto is_of = [&](const AtomPtr& symbol) { return is_presence_of(*atom, *symbol); };
+    return atom->kind == Atom::kMin && std::any_of(symbols.begin(), symbols.end(), is_of);
   });
 }
 
 static Term multiply(const Term& a, const Term& b) {
-  Term product{multiply(a.coefficient, b.coefficient), a.atoms};
-  product.atoms.insert(product.atoms.end(), b.atoms.begin(), b.atoms.end());
+  Term product{multiply(a.coefficient, b.coefficient), {}};
+  product.atoms.reserve(a.atoms.size() + b.atoms.size());
+  auto is_before = [](const AtomPtr& x, const AtomPtr& y) { return compare(*x, *y) < 0; };
+  std::ranges::merge(a.atoms, b.atoms, std::back_inserter(product.atoms), is_before);
   if (!a.atoms.empty() && !b.atoms.empty()) drop_presence(product.atoms);
-  std::sort(product.atoms.begin(), product.atoms.end(),
-            [](const AtomPtr& x, const AtomPtr& y) { return compare(*x, *y) < 0; });
   return product;
 }
 

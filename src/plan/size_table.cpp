@@ -110,22 +110,24 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
   RLX_TRY(check_sources(graph, decided, decider_of));
   RLX_TRY(check_order(graph, decider_of));
   const Joins joins = find_joins(decided);
-  RLX_TRY(add_symbols(upper, decider_of, joins, {}));
+  RLX_TRY(add_symbols(upper, decider_of, joins));
   Names found;  // decided by nodes, and not bounded by an option
   for (const auto& [name, node] : decider_of) found.insert(name);
   for (const auto& [name, size] : upper) found.erase(name);
   Names too_large;
   if (!found.empty()) note_too_large(graph, found, too_large);
-  if (!too_large.empty()) RLX_TRY(add_symbols(upper, decider_of, joins, too_large));
+  open(too_large);
   note_chosen(joins);
   return {};
 }
 
-// `too_large`: these are open.
-Status SizeTable::add_symbols(const UpperSizes& upper, const NodeBySymbol& decider_of, const Joins& joins,
-                              const Names& too_large) {
-  plan_.symbols.clear();
-  plan_.symbol_ids.clear();
+// A size that a node decides may have a very large maximum, which only says what an i32 or i64 can hold, or what a
+// size without a bound can be. No plan can reserve memory for it, so the size is open, and this is its upper size.
+static int64_t upper_if_open(const Interval& range) {
+  return std::min(std::max(kLargestSymbol, range.lo), range.hi);
+}
+
+Status SizeTable::add_symbols(const UpperSizes& upper, const NodeBySymbol& decider_of, const Joins& joins) {
   std::unordered_map<std::string_view, int64_t> wanted;
   for (const auto& [name, size] : upper) wanted[name] = size;
   std::vector<std::string> missing;
@@ -135,12 +137,9 @@ Status SizeTable::add_symbols(const UpperSizes& upper, const NodeBySymbol& decid
     if (decider != decider_of.end()) upper_size = most_of(name, decider->second, joins, upper_size);
     auto given = wanted.find(name);
     if (given != wanted.end()) upper_size = given->second;
-    // A size that a node decides may have a very large maximum, which only says what an i32 or i64 can hold, or what a
-    // size without a bound can be. No plan can reserve memory for it, so the size is open.
-    int64_t largest = std::max(kLargestSymbol, range.lo);
-    bool is_large = decider != decider_of.end() && upper_size >= largest;
-    bool is_open = is_large || too_large.contains(name) || (upper_size >= Interval::kUnbounded && plan_.is_body);
-    if (is_open) upper_size = std::min(largest, range.hi);
+    bool is_large = decider != decider_of.end() && upper_size >= std::max(kLargestSymbol, range.lo);
+    bool is_open = is_large || (upper_size >= Interval::kUnbounded && plan_.is_body);
+    if (is_open) upper_size = upper_if_open(range);
     if (given == wanted.end() && upper_size >= Interval::kUnbounded)
       missing.push_back(name);
     else
@@ -149,6 +148,13 @@ Status SizeTable::add_symbols(const UpperSizes& upper, const NodeBySymbol& decid
     plan_.symbols.push_back({name, range, upper_size, is_open});
   }
   return missing.empty() ? Status() : no_upper_sizes(missing);
+}
+
+// What rests on these sizes keeps the bound that it has from them.
+void SizeTable::open(const Names& names) {
+  if (names.empty()) return;
+  for (PlanSymbol& symbol : plan_.symbols)
+    if (names.contains(symbol.name)) symbol.is_open = true, symbol.upper = upper_if_open(symbol.range);
 }
 
 // The decided sizes that would make a value too large to reserve memory for, in the graph or in a body. Several of them

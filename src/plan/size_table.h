@@ -37,8 +37,8 @@ class SizeTable {
   using Joins = std::map<uint32_t, Join>;  // by node, in their order
   using Names = std::unordered_set<std::string_view>;
   Joins find_joins(const std::vector<DecidedSize>& decided) const;
-  Status add_symbols(const UpperSizes& upper, const NodeBySymbol& decider_of, const Joins& joins,
-                     const Names& too_large);
+  Status add_symbols(const UpperSizes& upper, const NodeBySymbol& decider_of, const Joins& joins);
+  void open(const Names& names);
   void note_too_large(const Graph& graph, Names& found, Names& too_large) const;  // `found` is the same afterwards
   void note_chosen(const Joins& joins);                                           // in the plan
   int64_t most_of(const std::string& symbol, uint32_t decider, const Joins& joins, int64_t declared) const;

@@ -39,6 +39,25 @@ TEST(size_growth, sizes_that_are_sums_of_extremes_are_compared_in_linear_time) {
   EXPECT_LT(many, 10 * 2.5 * few + 0.05);
 }
 
+// Each asks whether its condition follows from sizes.
+static double seconds_of_conditions(int count) {
+  std::string text = "graph {\nx0 = input f32[n]\nd0 = dim_size(x0) axis=0\n";
+  for (int i = 0; i < count; i++)
+    text += format("k{} = constant i64[] ", i) + "{3}\n" +
+            format("d{} = add(d{}, k{})\nc{} = lt(k{}, d{})\n", i + 1, i, i, i, i, i + 1) +
+            format("x{} = if(c{}, x{})", i + 1, i, i) +
+            " then=graph {\na = input f32[n]\nb = neg(a)\noutput b\n} else=graph {\na = input f32[n]\noutput a\n}\n";
+  std::clock_t begin = std::clock();
+  EXPECT_TRUE(parse(text + format("output x{}\n", count) + "}").ok());
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+TEST(size_growth, conditions_of_long_chains_take_linear_time) {
+  double few = seconds_of_conditions(400), many = seconds_of_conditions(3200);
+  std::printf("conditions: %.1f ms for 400, %.1f ms for 3,200\n", few * 1e3, many * 1e3);
+  EXPECT_LT(many, 8 * 2.5 * few + 0.05);
+}
+
 // A memory of the last 16 rows, for each layer, to which the rows of this call are added.
 static Graph graph_of_memories(int layers) {
   Graph graph;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "ir/text.h"
 #include "tests/support/host_ops.h"
 
@@ -89,6 +91,16 @@ TEST(structure, attributes_hash_what_a_call_of_the_host_is_given) {
   };
   EXPECT_EQ(hash_of_call("2.0"), hash_of_call("2.0"));
   EXPECT_NE(hash_of_call("2.0"), hash_of_call("3.0"));
+}
+
+// An op of the host may tell 0 from -0, also in a list.
+TEST(structure, numbers_of_attributes_are_equal_by_bits) {
+  auto list = [](double number) { return AttrValue(std::vector<double>{1, number}); };
+  EXPECT_FALSE(equal(list(0.0), list(-0.0)));
+  EXPECT_TRUE(equal(list(NAN), list(NAN)));
+  EXPECT_TRUE(equal(list(-0.0), list(-0.0)));
+  EXPECT_FALSE(equal(list(0.0), AttrValue(std::vector<double>{1})));
+  EXPECT_FALSE(equal(AttrValue(0.0), AttrValue(-0.0)));
 }
 
 }  // namespace rlx

@@ -84,8 +84,8 @@ TEST(plan, a_hundred_thousand_buffers_get_offsets) {
   }
 }
 
-static Result<std::shared_ptr<const Plan>> planned(const Graph& graph) {
-  return make_plan(lower(graph, {}, [](const Facts&, uint32_t) { return Found{&kAny, {}}; }).value(), {});
+static Result<std::shared_ptr<const Plan>> planned(const Graph& graph, const UpperSizes& upper = {}) {
+  return make_plan(lower(graph, {}, [](const Facts&, uint32_t) { return Found{&kAny, {}}; }).value(), upper);
 }
 
 TEST(plan, says_where_every_operand_lies) {
@@ -200,6 +200,36 @@ TEST(plan, found_sizes_that_make_large_values_set_no_memory_aside) {
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_LT((*plan)->arena_bytes, int64_t{1} << 29) << plan_text(**plan);
   EXPECT_TRUE((*plan)->outputs[0].is_open) << plan_text(**plan);
+}
+
+// The table [k,k] makes k open. The size of `if` has a bound from k all the same, not its declared maximum.
+TEST(plan, what_rests_on_an_open_size_keeps_its_bound) {
+  auto graph = parse(R"(graph "g" (n in [0, 500000000]) {
+    x = input f32[n]
+    p = input bool[]
+    count = input i64[]
+    k0 = dynamic_iota(count) symbol="k" max=n
+    k1 = reshape(k0) shape=[k,1]
+    table = add(k1, k0)
+    sum = reduce(table) fn=sum
+    given = cast(k0) to=f32
+    y = if(p, given) symbols=["j"] then=graph {
+      a = input f32[k]
+      b = neg(a)
+      output b
+    } else=graph {
+      a = input f32[k]
+      b = constant f32[2] {1, 2}
+      output b
+    }
+    z = sin(y)
+    output z
+    output sum
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  auto plan = planned(*graph, {{"n", 5000}});
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_LT((*plan)->arena_bytes, 1 << 20) << plan_text(**plan);
 }
 
 // One after another, each with a size of its own.
