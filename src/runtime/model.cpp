@@ -312,7 +312,8 @@ bool Model::Served::fits(const Call& call) const {
          std::equal(dims.begin(), dims.end(), call.in.begin(), call.in.end(), same_dims);
 }
 
-void Model::note_served(const Call& call, Device* device, const std::shared_ptr<Program>& plan) {
+// Without memory for it, the next call searches again: this one has succeeded.
+void Model::note_served(const Call& call, Device* device, const std::shared_ptr<Program>& plan) try {
   auto served = std::make_shared<Served>(Served{std::string(call.device), {}, {}, device, plan});
   served->in_names.assign(call.in_names.begin(), call.in_names.end());
   for (const Tensor& tensor : call.in) served->dims.emplace_back(tensor.dims());
@@ -323,7 +324,7 @@ void Model::note_served(const Call& call, Device* device, const std::shared_ptr<
       if (contains(on->plans, plan)) served_.swap(next);
   }
   if (next && next->plan != plan) retire_if_large(*next->plan);
-}
+} catch (const std::bad_alloc&) {}
 
 // A plan for a range of sizes may need far more memory than these sizes do: (n - k)^2 is planned as n^2 + k^2. A run
 // that has begun is not begun again where it may have written its inputs.

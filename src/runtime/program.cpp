@@ -176,7 +176,9 @@ void Program::return_exec(std::unique_ptr<Exec> exec) {
     return;
   }
   std::lock_guard lock(more_mutex_);
-  more_idle_.push_back(std::move(exec));
+  try {
+    more_idle_.push_back(std::move(exec));
+  } catch (const std::bad_alloc&) {}  // it is not kept; the run has succeeded all the same
 }
 
 void Program::retire() {

@@ -169,6 +169,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
   void start() noexcept try {
     Thread thread;
     std::string name = format("rlx-run-{}", threads_.size());
+    threads_.reserve(threads_.size() + 1);  // a thread that has started must get into the list
     if (thread.start(name, [self = shared_from_this()] { self->serve(); })) threads_.push_back(thread);
   } catch (const std::bad_alloc&) {}
 
