@@ -80,6 +80,9 @@ Status Model::set_policy(const NamedAttrs* policy) {
   std::vector<std::shared_ptr<Program>> plans;
   std::shared_ptr<const Served> served;
   std::unique_lock lock(mutex_);
+  size_t count = 0;
+  for (const auto& on : devices_) count += on->plans.size();
+  plans.reserve(count);  // nothing has changed yet, and from here on nothing fails
   served.swap(served_);
   for (const auto& on : devices_) {
     std::move(on->plans.begin(), on->plans.end(), std::back_inserter(plans));
@@ -101,8 +104,7 @@ Status Model::set_param(std::string_view name, const Tensor& tensor) {
   RLX_TRY(check_param(graph_, leaf->node, tensor));
   std::pair<std::string_view, Tensor> change{name, tensor};
   std::map<ParamStore*, ParamStore::Change> tried;
-  std::vector<Tensor> gone;  // released without the lock: that may call the host
-  gone.reserve(2);
+  Replaced gone;  // released without the lock: that may call the host
   while (true) {
     std::vector<std::shared_ptr<OnDevice>> on;
     {
@@ -123,22 +125,31 @@ Status Model::set_param(std::string_view name, const Tensor& tensor) {
       for (size_t i = 0; i < on.size(); i++) tried[on[i]->params.get()] = std::move(changes[i]);
       continue;
     }
-    for (size_t i = 0; i < on.size(); i++) on[i]->params->publish(changes[i]);
-    note_given(name, tensor, gone);
+    gone = note_given(name, tensor);
+    for (size_t i = 0; i < on.size(); i++) on[i]->params->publish(changes[i]);  // nothing fails any more
     lock.unlock();
     for (ParamStore::Change& it : changes) ParamStore::settle(it);
     return {};
   }
 }
 
-void Model::note_given(std::string_view name, Tensor tensor, std::vector<Tensor>& gone) {
-  uint64_t version = params_version_.fetch_add(1, std::memory_order_acq_rel) + 1;
-  auto [known, is_new] = given_at_.try_emplace(std::string(name), given_.size());
-  if (is_new) given_.push_back({std::string(name), Tensor(), 0});
-  Given& given = given_[known->second];
-  gone.push_back(std::exchange(given.tensor, tensor));
-  given.version = version;
-  gone.push_back(taken_->set(name, std::move(tensor)));
+// The place of a param among those that were given. A new one has no tensor, and a version before all others.
+Model::Given& Model::given_at(std::string_view name) {
+  auto known = given_at_.find(name);
+  if (known != given_at_.end()) return given_[known->second];
+  given_.push_back({std::string(name), Tensor(), 0});
+  Undo undo([&] { given_.pop_back(); });
+  given_at_.emplace(std::string(name), given_.size() - 1);
+  undo.commit();
+  return given_.back();
+}
+
+// If it throws, nothing has changed.
+Model::Replaced Model::note_given(std::string_view name, Tensor tensor) {
+  Given& given = given_at(name);
+  Tensor taken = taken_->set(name, tensor);  // the last step that may fail
+  given.version = params_version_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  return {std::exchange(given.tensor, std::move(tensor)), std::move(taken)};
 }
 
 Model::GivenParams Model::params_given(uint64_t after, uint64_t until) const {

@@ -68,13 +68,11 @@ Status Weights::put(std::string_view name, Tensor tensor) {
   std::lock_guard lock(mutex_);
   auto found = by_name_.find(name);
   if (found == by_name_.end()) {
-    entries_.push_back({std::string(name), std::move(tensor)});
-    Undo entry([&] {
-      tensor = std::move(entries_.back().tensor);  // released without the lock
-      entries_.pop_back();
-    });
-    by_name_.emplace(entries_.back().name, entries_.size() - 1);
-    entry.commit();
+    Entry& entry = entries_.emplace_back(Entry{std::string(name), Tensor()});
+    Undo undo([&] { entries_.pop_back(); });
+    by_name_.emplace(entry.name, entries_.size() - 1);
+    undo.commit();
+    entry.tensor = std::move(tensor);
     return {};
   }
   Entry& entry = entries_[found->second];
@@ -154,11 +152,15 @@ const char* Weights::name(size_t index) const {
 
 void Weights::set_metadata(std::string_view key, std::string_view value) {
   std::lock_guard lock(mutex_);
-  auto [found, is_new] = metadata_index_.try_emplace(std::string(key), metadata_.size());
-  if (is_new)
-    metadata_.emplace_back(key, value);
-  else
+  auto found = metadata_index_.find(key);
+  if (found != metadata_index_.end()) {
     metadata_[found->second].second = value;
+    return;
+  }
+  metadata_.emplace_back(key, value);
+  Undo undo([&] { metadata_.pop_back(); });
+  metadata_index_.emplace(key, metadata_.size() - 1);
+  undo.commit();
 }
 
 Result<std::string> Weights::report(std::string_view what) const {
