@@ -214,7 +214,8 @@ Result<Device*> Model::resolve(std::string_view device) {
 
 // The compiled graph and params on a device.
 Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
-  std::shared_ptr<OnDevice> made;  // before the lock: a failed one is released without it
+  std::shared_ptr<OnDevice> made;  // before the lock: what has failed is released without it
+  TakenParams::Taking taking(*taken_);
   Turn turn(turns_, device);
   std::unique_lock lock(mutex_);
   do {
@@ -227,7 +228,7 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
   Device* fallback = env_->fallback_of(*device);
   std::shared_ptr<const CompiledGraph> source =
       RLX_TRY(compile(graph_, *device, std::move(options), env_->host().get(), fallback));
-  auto params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_, Progress::kTold, taken_.get()));
+  auto params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_, Progress::kTold, &taking));
   made = std::make_shared<OnDevice>(OnDevice{device, std::move(params)});
   lock.lock();
   if (policy_ != policy) {  // it serves this call alone
@@ -235,6 +236,7 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
     GivenParams given = params_given(0);
     std::vector<std::pair<std::string_view, Tensor>> changes(given.params.begin(), given.params.end());
     RLX_TRY(made->params->set(changes));
+    taking.keep();
     return made;
   }
   devices_.push_back(made);  // from here on whatever is set is set here too
@@ -246,6 +248,7 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
   });
   RLX_TRY(catch_up(*made, version));
   leave.commit();
+  taking.keep();
   lock.lock();
   made->is_ready = true;
   return made;
