@@ -4,7 +4,7 @@
  * Rules that hold for every function
  *  - A function that can fail returns rlx_status_t *: NULL is success, anything else is owned by the caller
  *    (rlx_status_take reads and releases it). Its out parameters come last and are always written: NULL, 0 or "" on
- *    failure.
+ *    failure, and -1 for a file descriptor.
  *  - Strings are UTF-8 and NUL-terminated. If they are not UTF-8: a new name, an attribute or an option is
  *    RLX_E_INVALID_ARGUMENT; a name to look up is that, or not found. Paths of files may be any bytes; messages show
  *    bytes that are not UTF-8 by number.
@@ -828,8 +828,9 @@ RLX_MUST rlx_status_t *rlx_fence_wait(rlx_fence_t *const *fences, size_t n, int3
  * it has ended, else 0. Never waits. */
 RLX_MUST rlx_status_t *rlx_fence_result(const rlx_fence_t *fence, int32_t *done);
 
-/* A file descriptor that becomes readable when the work is done, for poll and its like. The caller closes it. Errors:
- * RLX_E_IO, RLX_E_UNSUPPORTED for a run that no thread of the library will begin (threads=0). */
+/* A file descriptor that becomes readable when the work is done, for poll and its like. The caller closes it. On
+ * failure *fd is -1. Errors: RLX_E_IO, RLX_E_UNSUPPORTED for a run that no thread of the library will begin
+ * (threads=0). */
 RLX_MUST rlx_status_t *rlx_fence_export_fd(rlx_fence_t *fence, int32_t *fd);
 
 /* ---- models: one graph at all sizes, compiled on demand ---- */

@@ -92,14 +92,12 @@ void KeptMemory::take_back(HostMemory memory, SizeClass key) {
   returns_++;
   if (returns_ > kPatience) unwanted = take_oldest(returns_ - kPatience);
   if (bytes_ + key.second > most_) return;
-  memory.count_as_gone();
   try {
-    kept_[key].push_back({std::move(memory), returns_});
-  } catch (const std::bad_alloc&) {
-    memory.count_again();
-    return;
-  }
-  bytes_ += key.second;
+    Kept& place = kept_[key].emplace_back();  // without memory for it, the buffer is freed
+    memory.count_as_gone();
+    place = {std::move(memory), returns_};
+    bytes_ += key.second;
+  } catch (const std::bad_alloc&) {}
 }
 
 HostMemory KeptMemory::take_oldest(uint64_t before) {

@@ -46,7 +46,7 @@ class KeptMemory : public std::enable_shared_from_this<KeptMemory> {
   size_t bytes_ = 0;
   struct Kept {
     HostMemory memory;
-    uint64_t since;  // by returns_
+    uint64_t since = 0;  // by returns_
   };
   uint64_t returns_ = 0;
   std::map<SizeClass, std::vector<Kept>> kept_;  // the oldest of a class first

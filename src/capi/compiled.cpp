@@ -71,8 +71,10 @@ rlx_status_t* rlx_compile(const rlx_graph_t* graph, rlx_weights_t* weights, cons
     auto shared = RLX_TRY(weights_of(env, weights));
     Device* on = RLX_TRY(device_of(*env, device));
     auto values = RLX_TRY(values_of(options, env));
-    auto program = RLX_TRY(Program::compile(env->env, graph->graph, std::move(shared), on, values));
-    *out = new rlx_compiled(env, std::move(program));
+    // The handle comes first: a program that has dropped weights must reach the caller.
+    auto made = std::make_unique<rlx_compiled>(env, nullptr);
+    made->program = RLX_TRY(Program::compile(env->env, graph->graph, std::move(shared), on, values));
+    *out = made.release();
     return {};
   });
 }

@@ -17,7 +17,7 @@ struct rlx_compiled : rlx::capi::Counted {
   const uint32_t* alive() const { return env->alive(); }
 
   const rlx::capi::Ref<rlx_env> env;
-  const std::shared_ptr<rlx::Program> program;
+  std::shared_ptr<rlx::Program> program;
   const bool is_of_model;  // only the model may set its params
 };
 

@@ -80,6 +80,9 @@ Status Model::set_policy(const NamedAttrs* policy) {
   std::vector<std::shared_ptr<Program>> programs;
   std::shared_ptr<const LastCall> last;
   std::unique_lock lock(mutex_);
+  size_t count = 0;
+  for (const auto& on : devices_) count += on->programs.size();
+  programs.reserve(count);  // nothing has changed yet, and from here on nothing fails
   last.swap(last_call_);
   for (const auto& on : devices_) {
     std::move(on->programs.begin(), on->programs.end(), std::back_inserter(programs));
@@ -101,8 +104,7 @@ Status Model::set_param(std::string_view name, const Tensor& tensor) {
   RLX_TRY(check_param(graph_, leaf->node, tensor));
   std::pair<std::string_view, Tensor> change{name, tensor};
   std::map<ParamStore*, ParamStore::Change> tried;
-  std::vector<Tensor> gone;  // released without the lock: that may call the host
-  gone.reserve(2);
+  Replaced gone;  // released without the lock: that may call the host
   while (true) {
     std::vector<std::shared_ptr<OnDevice>> on;
     {
@@ -123,22 +125,31 @@ Status Model::set_param(std::string_view name, const Tensor& tensor) {
       for (size_t i = 0; i < on.size(); i++) tried[on[i]->params.get()] = std::move(changes[i]);
       continue;
     }
-    for (size_t i = 0; i < on.size(); i++) on[i]->params->publish(changes[i]);
-    note_given(name, tensor, gone);
+    gone = note_given(name, tensor);
+    for (size_t i = 0; i < on.size(); i++) on[i]->params->publish(changes[i]);  // nothing fails any more
     lock.unlock();
     for (ParamStore::Change& it : changes) ParamStore::settle(it);
     return {};
   }
 }
 
-void Model::note_given(std::string_view name, Tensor tensor, std::vector<Tensor>& gone) {
-  uint64_t version = params_version_.fetch_add(1, std::memory_order_acq_rel) + 1;
-  auto [known, is_new] = given_at_.try_emplace(std::string(name), given_.size());
-  if (is_new) given_.push_back({std::string(name), Tensor(), 0});
-  Given& given = given_[known->second];
-  gone.push_back(std::exchange(given.tensor, tensor));
-  given.version = version;
-  gone.push_back(taken_->set(name, std::move(tensor)));
+// The place of a param among those that were given. A new one has no tensor, and a version before all others.
+Model::Given& Model::given_at(std::string_view name) {
+  auto known = given_at_.find(name);
+  if (known != given_at_.end()) return given_[known->second];
+  given_.push_back({std::string(name), Tensor(), 0});
+  Undo undo([&] { given_.pop_back(); });
+  given_at_.emplace(std::string(name), given_.size() - 1);
+  undo.commit();
+  return given_.back();
+}
+
+// If it throws, nothing has changed.
+Model::Replaced Model::note_given(std::string_view name, Tensor tensor) {
+  Given& given = given_at(name);
+  Tensor taken = taken_->set(name, tensor);  // the last step that may fail
+  given.version = params_version_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  return {std::exchange(given.tensor, std::move(tensor)), std::move(taken)};
 }
 
 Model::GivenParams Model::params_given(uint64_t after, uint64_t until) const {
@@ -203,7 +214,8 @@ Result<Device*> Model::resolve(std::string_view device) {
 
 // The compiled graph and params on a device.
 Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
-  std::shared_ptr<OnDevice> made;  // before the lock: a failed one is released without it
+  std::shared_ptr<OnDevice> made;  // before the lock: what has failed is released without it
+  TakenParams::Taking taking(*taken_);
   Turn turn(turns_, device);
   std::unique_lock lock(mutex_);
   do {
@@ -216,7 +228,7 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
   Device* fallback = env_->fallback_of(*device);
   std::shared_ptr<const CompiledGraph> source =
       RLX_TRY(compile(graph_, *device, std::move(options), env_->host().get(), fallback));
-  auto params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_, Progress::kTold, taken_.get()));
+  auto params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_, Progress::kTold, &taking));
   made = std::make_shared<OnDevice>(OnDevice{device, std::move(params)});
   lock.lock();
   if (policy_ != policy) {  // it serves this call alone
@@ -224,6 +236,7 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
     GivenParams given = params_given(0);
     std::vector<std::pair<std::string_view, Tensor>> changes(given.params.begin(), given.params.end());
     RLX_TRY(made->params->set(changes));
+    taking.keep();
     return made;
   }
   devices_.push_back(made);  // from here on whatever is set is set here too
@@ -235,6 +248,7 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
   });
   RLX_TRY(catch_up(*made, version));
   leave.commit();
+  taking.keep();
   lock.lock();
   made->is_ready = true;
   return made;
@@ -312,7 +326,8 @@ bool Model::LastCall::fits(const Call& call) const {
          std::equal(dims.begin(), dims.end(), call.in.begin(), call.in.end(), same_dims);
 }
 
-void Model::note_last_call(const Call& call, Device* device, const std::shared_ptr<Program>& program) {
+// Without memory for it, the next call searches again: this one has succeeded.
+void Model::note_last_call(const Call& call, Device* device, const std::shared_ptr<Program>& program) try {
   auto made = std::make_shared<LastCall>(LastCall{std::string(call.device), {}, {}, device, program});
   made->in_names.assign(call.in_names.begin(), call.in_names.end());
   for (const Tensor& tensor : call.in) made->dims.emplace_back(tensor.dims());
@@ -323,7 +338,7 @@ void Model::note_last_call(const Call& call, Device* device, const std::shared_p
       if (contains(on->programs, program)) last_call_.swap(next);
   }
   if (next && next->program != program) retire_if_large(*next->program);
-}
+} catch (const std::bad_alloc&) {}
 
 // A plan for a range of sizes may need far more memory than these sizes do: (n - k)^2 is planned as n^2 + k^2. A run
 // that has begun is not begun again where it may have written its inputs.

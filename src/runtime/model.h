@@ -3,6 +3,7 @@
 // Invariant: all plans on one device share one compiled graph and one param set.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -114,7 +115,10 @@ class Model {
                                        std::span<const Tensor> in, int runs);
   std::string bindings_json() const;
   std::string special_json() const;
-  void note_given(std::string_view name, Tensor tensor, std::vector<Tensor>& gone);  // needs the lock
+  using Replaced = std::array<Tensor, 2>;  // what the caller releases without the lock
+  // These two need the lock.
+  Given& given_at(std::string_view name);
+  Replaced note_given(std::string_view name, Tensor tensor);
   Result<Ran> run(const Call& call);
   Result<Ran> run_general(const Call& call);
   Result<Ran> run_special(const Call& call, Serves serves);

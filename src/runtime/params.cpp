@@ -36,26 +36,28 @@ Status unknown_param(const Graph& graph, std::string_view name) {
       .with("expected", listed(known));
 }
 
-Result<Tensor> TakenParams::take(const std::string& name, const Weights& weights, std::vector<std::string>& taken) {
-  std::lock_guard lock(mutex_);
-  auto known = tensors_.find(name);
-  if (known == tensors_.end()) {
+Result<Tensor> TakenParams::Taking::take(const std::string& name, const Weights& weights) {
+  std::lock_guard lock(from_.mutex_);
+  names_.push_back(name);
+  Undo undo([&] { names_.pop_back(); });
+  auto known = from_.tensors_.find(name);
+  if (known == from_.tensors_.end()) {
     Tensor tensor = RLX_TRY(weights.find_undropped(name));
     if (!tensor) return tensor;
-    known = tensors_.emplace(name, Taken{std::move(tensor)}).first;
+    known = from_.tensors_.emplace(name, Taken{std::move(tensor)}).first;
   }
-  taken.push_back(name);
+  undo.commit();
   known->second.stores++;
   return known->second.tensor;
 }
 
-void TakenParams::give_back(std::span<const std::string> taken) {
-  std::vector<Tensor> gone;  // released without the lock
-  std::lock_guard lock(mutex_);
-  for (const std::string& name : taken) {
+void TakenParams::give_back(std::span<const std::string> names) noexcept {
+  for (const std::string& name : names) {
+    Tensor gone;  // released without the lock
+    std::lock_guard lock(mutex_);
     auto known = tensors_.find(name);
     if (--known->second.stores > 0 || known->second.is_set) continue;
-    gone.push_back(std::move(known->second.tensor));
+    gone = std::move(known->second.tensor);
     tensors_.erase(known);
   }
 }
@@ -70,7 +72,7 @@ Tensor TakenParams::set(std::string_view name, Tensor tensor) {
 Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
                                                      std::shared_ptr<const CompiledGraph> source,
                                                      std::shared_ptr<Weights> weights, Progress progress,
-                                                     TakenParams* taken) {
+                                                     TakenParams::Taking* taking) {
   auto params = std::make_shared<ParamStore>();
   params->env_ = std::move(env);
   params->progress_ = progress;
@@ -78,16 +80,11 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   params->prologue_ = std::make_unique<Prologue>(params->env_, params->compiled_graph_);
   params->weights_ = weights ? std::move(weights) : std::make_shared<Weights>();
   const Graph& graph = params->compiled_graph_->graph();
-  std::vector<std::string> names;  // taken so far
-  Undo undo([&] {
-    if (taken) taken->give_back(names);
-  });
   std::vector<ParamSet::Param> first;
   first.reserve(graph.params().size());
   for (uint32_t node : graph.params()) {
     const std::string& name = graph.leaf_name(node);
-    Tensor tensor =
-        RLX_TRY(taken ? taken->take(name, *params->weights_, names) : params->weights_->find_undropped(name));
+    Tensor tensor = RLX_TRY(taking ? taking->take(name, *params->weights_) : params->weights_->find_undropped(name));
     if (tensor) RLX_TRY(check_param(graph, node, tensor));
     first.push_back({std::move(tensor)});
   }
@@ -97,8 +94,7 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   set.residents = SharedVector(std::vector<Tensor>(params->compiled_graph_->lowered->residents.size()));
   Change change = RLX_TRY(params->change_to(nullptr, std::move(set), {}, *params->weights_));
   params->publish(change);
-  settle(change);
-  undo.commit();
+  params->first_ = std::move(change);
   return params;
 }
 
@@ -184,7 +180,7 @@ bool ParamStore::publish(Change& change) {
   return true;
 }
 
-void ParamStore::settle(Change& change) {
+void ParamStore::settle(Change& change) noexcept {
   for (const auto& [name, tensor] : change.originals) change.owner->drop(name, tensor);
   change = {};
 }
@@ -316,7 +312,7 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
   apply(prepared, next);
   note_first_unset(next);
   Change change{std::move(base), nullptr, {}, &owner};
-  if (compiled_graph_->options.drop_weights) change.originals = drop_originals(next, changed);
+  if (compiled_graph_->options.drop_weights) change.originals = take_originals(next, changed);
   change.next = std::make_shared<const ParamSet>(std::move(next));
   undo.commit();
   return change;
@@ -387,7 +383,7 @@ void ParamStore::note_first_unset(ParamSet& set) const {
 }
 
 // Gives up the originals of params that are read in prepared forms only.
-std::vector<std::pair<std::string_view, Tensor>> ParamStore::drop_originals(ParamSet& set,
+std::vector<std::pair<std::string_view, Tensor>> ParamStore::take_originals(ParamSet& set,
                                                                             std::span<const uint32_t> changed) const {
   const Graph& graph = compiled_graph_->graph();
   std::vector<std::pair<std::string_view, Tensor>> originals;

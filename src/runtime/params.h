@@ -45,9 +45,20 @@ Status unknown_param(const Graph& graph, std::string_view name);
 // device. Thread-safe.
 class TakenParams {
  public:
-  // Tests false: there is none yet. The name is noted in `taken`, for `give_back`.
-  Result<Tensor> take(const std::string& name, const Weights& weights, std::vector<std::string>& taken);
-  void give_back(std::span<const std::string> taken);  // by a store that could not be made
+  // What a store that is being made takes. Its destructor gives all of it back, unless the model keeps the store.
+  class Taking {
+   public:
+    explicit Taking(TakenParams& from) : from_(from) {}
+    ~Taking() { from_.give_back(names_); }
+    Taking(const Taking&) = delete;
+    Taking& operator=(const Taking&) = delete;
+    Result<Tensor> take(const std::string& name, const Weights& weights);  // tests false: there is none yet
+    void keep() { names_.clear(); }
+
+   private:
+    TakenParams& from_;
+    std::vector<std::string> names_;
+  };
   // From now on a store begins with this tensor, whatever the weights hold. Returns the one that it replaces, which the
   // caller releases without a lock.
   Tensor set(std::string_view name, Tensor tensor);
@@ -58,6 +69,7 @@ class TakenParams {
     size_t stores = 0;    // that are made with it
     bool is_set = false;  // not taken from the weights
   };
+  void give_back(std::span<const std::string> names) noexcept;
   std::mutex mutex_;
   std::unordered_map<std::string, Taken> tensors_;
 };
@@ -66,10 +78,14 @@ enum class Progress : bool { kSilent, kTold };  // whether the host hears of it
 
 class ParamStore {
  public:
-  // `taken`: of a model.
+  // `taking`: of a model. With weights.drop, call drop_originals when nothing else can fail.
   static Result<std::shared_ptr<ParamStore>> make(std::shared_ptr<Env> env, std::shared_ptr<const CompiledGraph> source,
                                                   std::shared_ptr<Weights> weights, Progress progress = Progress::kTold,
-                                                  TakenParams* taken = nullptr);
+                                                  TakenParams::Taking* taking = nullptr);
+
+  // Releases the weights that the first set holds prepared forms of, with weights.drop. Before any other thread knows
+  // the store.
+  void drop_originals() noexcept { settle(first_); }
 
   // Checks dtype and shape, prepares what depends on the change, publishes. On failure nothing has changed.
   Status set(std::span<const std::pair<std::string_view, Tensor>> changes);
@@ -77,7 +93,7 @@ class ParamStore {
 
   // The same in three steps, for stores that change together: `prepare` makes the next set from the current one;
   // `publish` makes it the current one, and returns false if another thread has published meanwhile; `settle` releases
-  // what the change has replaced. It may call the host, so the caller holds no lock then.
+  // what the change has replaced, and cannot fail. It may call the host, so the caller holds no lock then.
   struct Change {
     std::shared_ptr<const ParamSet> base, next;
     std::vector<std::pair<std::string_view, Tensor>> originals;  // that prepared forms replace
@@ -88,7 +104,7 @@ class ParamStore {
                          const Change* tried = nullptr) const;
   bool is_current(const Change& change) const { return current() == change.base; }
   bool publish(Change& change);
-  static void settle(Change& change);
+  static void settle(Change& change) noexcept;
 
   std::shared_ptr<const ParamSet> current() const;
   uint64_t version() const { return version_.load(std::memory_order_acquire); }  // moves with every publication
@@ -120,7 +136,7 @@ class ParamStore {
   Status prepare_all(std::span<const uint32_t> stale, const ParamSet& next, Weights& owner, Prepared& prepared) const;
   static void apply(Prepared& prepared, ParamSet& next);
   void note_first_unset(ParamSet& set) const;
-  std::vector<std::pair<std::string_view, Tensor>> drop_originals(ParamSet& set,
+  std::vector<std::pair<std::string_view, Tensor>> take_originals(ParamSet& set,
                                                                   std::span<const uint32_t> changed) const;
 
   std::shared_ptr<Env> env_;
@@ -133,6 +149,7 @@ class ParamStore {
   std::vector<bool> is_read_plainly_;                // by param: in its own layout
   mutable std::mutex mutex_;                         // guards current_
   std::shared_ptr<const ParamSet> current_;
+  Change first_;  // until drop_originals
   std::atomic<uint64_t> version_{1};
 };
 

@@ -21,7 +21,10 @@ Result<std::shared_ptr<Program>> Program::compile(std::shared_ptr<Env> env, cons
       RLX_TRY(rlx::compile(graph, *device, std::move(options), env->host().get(), fallback));
   // The plan comes first: it is cheap, and if a size is missing no weight needs to be prepared.
   std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*source, upper, env->host().get()));
-  return finish(RLX_TRY(ParamStore::make(std::move(env), std::move(source), std::move(weights))), plan);
+  auto params = RLX_TRY(ParamStore::make(std::move(env), std::move(source), std::move(weights)));
+  std::shared_ptr<Program> made = RLX_TRY(finish(std::move(params), plan));
+  made->params_->drop_originals();  // last: without a program, the weights stay whole
+  return made;
 }
 
 Result<std::shared_ptr<Program>> Program::compile_prologue(std::shared_ptr<Env> env, const Graph& graph, Device& device,
@@ -176,7 +179,9 @@ void Program::return_exec(std::unique_ptr<Exec> exec) {
     return;
   }
   std::lock_guard lock(more_mutex_);
-  more_idle_.push_back(std::move(exec));
+  try {
+    more_idle_.push_back(std::move(exec));
+  } catch (const std::bad_alloc&) {}  // it is not kept; the run has succeeded all the same
 }
 
 void Program::retire() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/exception.h"
+#include "base/once.h"
 #include "base/os/thread.h"
 
 namespace rlx {
@@ -132,7 +133,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
   bool has_threads() const { return pool_ != nullptr; }
   // Reads the topology of the machine once, when the first run is submitted.
   void prepare() {
-    std::call_once(counted_, [this] {
+    counted_.call([this] {
       size_t most = pool_ ? static_cast<size_t>(pool_->workers()) : 0;
       int spin = pool_ ? pool_->spin() : 0;
       std::lock_guard lock(mutex_);
@@ -168,6 +169,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
   void start() noexcept try {
     Thread thread;
     std::string name = format("rlx-run-{}", threads_.size());
+    threads_.reserve(threads_.size() + 1);  // a thread that has started must get into the list
     if (thread.start(name, [self = shared_from_this()] { self->serve(); })) threads_.push_back(thread);
   } catch (const std::bad_alloc&) {}
 
@@ -187,7 +189,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
   }
 
   const ThreadPool* const pool_;  // used only by `prepare`, so not after the env is gone
-  std::once_flag counted_;
+  Once counted_;
   const pid_t process_ = getpid();
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_, finishing_;

@@ -39,17 +39,18 @@ bool FormKey::reads(const std::shared_ptr<Storage>& bytes) const {
   return std::any_of(sources.begin(), sources.end(), [&](const auto& source) { return same_owner(source, bytes); });
 }
 
-void Weights::forget_forms(const std::shared_ptr<Storage>& source, std::vector<Form>& gone) {
+void Weights::forget_forms(const std::shared_ptr<Storage>& source, Forms& gone) noexcept {
   auto [first, last] = hashes_of_.equal_range(source.get());
   for (auto it = first; it != last; ++it) {
-    auto [form, end] = forms_.equal_range(it->second);
-    while (form != end) {
-      if (!form->second.key.reads(source)) {
-        ++form;
+    auto [place, end] = by_hash_.equal_range(it->second);
+    while (place != end) {
+      Forms::iterator form = place->second;
+      if (!form->key.reads(source)) {
+        ++place;
         continue;
       }
-      gone.push_back(std::move(form->second));
-      form = forms_.erase(form);
+      place = by_hash_.erase(place);
+      gone.splice(gone.end(), forms_, form);
     }
   }
   hashes_of_.erase(first, last);
@@ -63,32 +64,36 @@ Status Weights::put(std::string_view name, Tensor tensor) {
   if (name.empty()) return Status(Code::kInvalidArgument, "a weight needs a name, not ''").with("input", "name");
   if (!tensor)
     return Status(Code::kInvalidArgument, format("the weight '{}' needs a tensor", name)).with("value", name);
-  std::vector<Form> gone;  // and `tensor`, the old one then: released without the lock, as that may call the host
+  Forms gone;  // and `tensor`, the old one then: released without the lock, as that may call the host
   Tensor copy;
   std::lock_guard lock(mutex_);
   auto found = by_name_.find(name);
   if (found == by_name_.end()) {
-    entries_.push_back({std::string(name), std::move(tensor)});
-    Undo entry([&] {
-      tensor = std::move(entries_.back().tensor);  // released without the lock
-      entries_.pop_back();
-    });
-    by_name_.emplace(entries_.back().name, entries_.size() - 1);
-    entry.commit();
+    Entry& entry = entries_.emplace_back(Entry{std::string(name), Tensor()});
+    Undo undo([&] { entries_.pop_back(); });
+    by_name_.emplace(entry.name, entries_.size() - 1);
+    undo.commit();
+    entry.tensor = std::move(tensor);
     return {};
   }
   Entry& entry = entries_[found->second];
-  if (entry.tensor) forget_forms(entry.tensor.storage(), gone);
   if (entry.tensor && makers_ > 0) replaced_.push_back(entry.tensor.storage());
+  if (entry.tensor) forget_forms(entry.tensor.storage(), gone);
   std::swap(entry.tensor, tensor);
   std::swap(entry.copy, copy);
   entry.dropped = false;
   return {};
 }
 
+// A program looks for one weight after the other, mostly in their order.
 const Weights::Entry* Weights::find_entry(std::string_view name) const {
-  auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : &entries_[found->second];
+  bool is_next = next_ < entries_.size() && entries_[next_].name == name;
+  if (!is_next) {
+    auto found = by_name_.find(name);
+    if (found == by_name_.end()) return nullptr;
+    next_ = found->second;
+  }
+  return &entries_[next_++];
 }
 
 Status Weights::unknown(std::string_view name) const {
@@ -154,11 +159,15 @@ const char* Weights::name(size_t index) const {
 
 void Weights::set_metadata(std::string_view key, std::string_view value) {
   std::lock_guard lock(mutex_);
-  auto [found, is_new] = metadata_index_.try_emplace(std::string(key), metadata_.size());
-  if (is_new)
-    metadata_.emplace_back(key, value);
-  else
+  auto found = metadata_index_.find(key);
+  if (found != metadata_index_.end()) {
     metadata_[found->second].second = value;
+    return;
+  }
+  metadata_.emplace_back(key, value);
+  Undo undo([&] { metadata_.pop_back(); });
+  metadata_index_.emplace(key, metadata_.size() - 1);
+  undo.commit();
 }
 
 Result<std::string> Weights::report(std::string_view what) const {
@@ -170,7 +179,7 @@ Result<std::string> Weights::report(std::string_view what) const {
   } else if (what == "memory") {
     uint64_t originals = 0, forms = 0;
     for (const Entry& entry : entries_) originals += entry.tensor.bytes() + entry.copy.bytes();
-    for (const auto& [hash, form] : forms_)
+    for (const Form& form : forms_)
       for (const Tensor& tensor : form.tensors) forms += tensor.bytes();
     json.member("originals", originals).member("forms", forms).member("form_count", uint64_t{forms_.size()});
   } else {
@@ -184,9 +193,9 @@ Result<std::string> Weights::report(std::string_view what) const {
 Result<Weights::Tensors> Weights::form(const FormKey& key, const std::function<Result<Tensors>()>& make) {
   size_t hash = key.hash();
   auto find = [&]() -> const Tensors* {
-    auto [first, last] = forms_.equal_range(hash);
+    auto [first, last] = by_hash_.equal_range(hash);
     for (auto it = first; it != last; ++it)
-      if (it->second.key == key) return &it->second.tensors;
+      if (it->second->key == key) return &it->second->tensors;
     return nullptr;
   };
   std::vector<std::shared_ptr<Storage>> gone;  // like `made`, released without the lock
@@ -214,30 +223,34 @@ Result<Weights::Tensors> Weights::form(const FormKey& key, const std::function<R
   if (const Tensors* known = find()) return *known;  // another thread was faster: all share its form
   if (!is_current) return made;
   // In this order: if memory ends between them, forget_forms can do without a form, but not without its hash.
+  Forms form;
+  form.push_back({key, made});
   for (const auto& source : key.sources) hashes_of_.emplace(source.lock().get(), hash);
-  forms_.emplace(hash, Form{key, made});
+  by_hash_.emplace(hash, form.begin());
+  forms_.splice(forms_.end(), form);
   return made;
 }
 
-void Weights::forget(const FormKey& key) {
-  Tensors gone;  // released without the lock
+// If there is no memory to compare keys, the form stays until its source goes.
+void Weights::forget(const FormKey& key) noexcept try {
+  Forms gone;  // released without the lock
   std::lock_guard lock(mutex_);
   size_t hash = key.hash();
-  auto [first, last] = forms_.equal_range(hash);
-  auto found = std::find_if(first, last, [&](const auto& entry) { return entry.second.key == key; });
+  auto [first, last] = by_hash_.equal_range(hash);
+  auto found = std::find_if(first, last, [&](const auto& entry) { return entry.second->key == key; });
   if (found == last) return;
-  std::swap(gone, found->second.tensors);
-  forms_.erase(found);
+  gone.splice(gone.end(), forms_, found->second);
+  by_hash_.erase(found);
   for (const auto& source : key.sources) {
     auto [begin, end] = hashes_of_.equal_range(source.lock().get());
     auto entry = std::find_if(begin, end, [&](const auto& it) { return it.second == hash; });
     if (entry != end) hashes_of_.erase(entry);
   }
-}
+} catch (const std::bad_alloc&) {}
 
-void Weights::drop(std::string_view name, const Tensor& original) {
-  Tensor gone, copy;        // released without the lock
-  std::vector<Form> forms;  // likewise: whoever needs one holds it, and without its source nobody can ask for it
+void Weights::drop(std::string_view name, const Tensor& original) noexcept {
+  Tensor gone, copy;  // released without the lock
+  Forms forms;        // likewise: whoever needs one holds it, and without its source nobody can ask for it
   std::lock_guard lock(mutex_);
   auto found = by_name_.find(name);
   if (found == by_name_.end()) return;

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -56,10 +57,10 @@ class Weights {
   // The form of this key, made by `make` where there is none yet. `make` runs without the lock.
   using Tensors = std::vector<Tensor>;
   Result<Tensors> form(const FormKey& key, const std::function<Result<Tensors>()>& make);
-  void forget(const FormKey& key);  // for who made it and does not need it after all
+  void forget(const FormKey& key) noexcept;  // for who made it and does not need it after all
   // Releases an original that only forms are read of (weights.drop), if the name still has these bytes. A later get of
   // the name is RLX_E_STATE.
-  void drop(std::string_view name, const Tensor& original);
+  void drop(std::string_view name, const Tensor& original) noexcept;
 
  private:
   struct Entry {
@@ -72,17 +73,20 @@ class Weights {
     FormKey key;
     Tensors tensors;
   };
+  using Forms = std::list<Form>;  // they leave it without a need for memory
   // These need the lock.
-  const Entry* find_entry(std::string_view name) const;
+  const Entry* find_entry(std::string_view name) const;  // needs the lock
   Status unknown(std::string_view name) const;
-  void forget_forms(const std::shared_ptr<Storage>& source, std::vector<Form>& gone);
+  void forget_forms(const std::shared_ptr<Storage>& source, Forms& gone) noexcept;
 
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;  // a deque: names stay where they are
   std::unordered_map<std::string_view, size_t> by_name_;
+  mutable size_t next_ = 0;  // after the one that was found last
   std::vector<std::pair<std::string, std::string>> metadata_;
-  ByName<size_t> metadata_index_;                              // by key
-  std::unordered_multimap<size_t, Form> forms_;                // by hash of the key
+  ByName<size_t> metadata_index_;  // by key
+  Forms forms_;
+  std::unordered_multimap<size_t, Forms::iterator> by_hash_;   // of the key
   std::unordered_multimap<const Storage*, size_t> hashes_of_;  // of the forms that read a source
   size_t makers_ = 0;                                          // calls of `form` that are making one now
   std::vector<std::shared_ptr<Storage>> replaced_;             // by `put`, while there are such calls

@@ -7,30 +7,30 @@
 
 static std::atomic<int64_t> count{0}, bytes{0};
 
-static void note(size_t size) {
+static thread_local int64_t until_failure = -1;  // below 0: none is to come
+
+// Returns false if the allocation has to fail.
+static bool note(size_t size) {
   count++;
   bytes += static_cast<int64_t>(size);
+  return until_failure < 0 || until_failure-- > 0;
 }
 
 void* operator new(size_t size) {
-  note(size);
-  if (void* memory = std::malloc(size ? size : 1)) return memory;
+  if (void* memory = note(size) ? std::malloc(size ? size : 1) : nullptr) return memory;
   throw std::bad_alloc();
 }
 void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  note(size);
-  return std::malloc(size ? size : 1);
+  return note(size) ? std::malloc(size ? size : 1) : nullptr;
 }
 void* operator new(size_t size, std::align_val_t align) {
-  note(size);
-  size_t unit = static_cast<size_t>(align);
-  if (void* memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit)) return memory;
+  size_t unit = static_cast<size_t>(align), whole = (size + unit - 1) / unit * unit;
+  if (void* memory = note(size) ? std::aligned_alloc(unit, whole) : nullptr) return memory;
   throw std::bad_alloc();
 }
 void* operator new(size_t size, std::align_val_t align, const std::nothrow_t&) noexcept {
-  note(size);
   size_t unit = static_cast<size_t>(align);
-  return std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
+  return note(size) ? std::aligned_alloc(unit, (size + unit - 1) / unit * unit) : nullptr;
 }
 void operator delete(void* memory) noexcept {
   std::free(memory);
@@ -53,6 +53,18 @@ int64_t allocations() {
 
 int64_t allocated_bytes() {
   return bytes;
+}
+
+FailingAllocation::FailingAllocation(int64_t nth) {
+  until_failure = nth;
+}
+
+FailingAllocation::~FailingAllocation() {
+  until_failure = -1;
+}
+
+bool FailingAllocation::was_met() const {
+  return until_failure < 0;
 }
 
 }  // namespace rlx::test

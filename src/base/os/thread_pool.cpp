@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/exception.h"
+#include "base/once.h"
 #include "base/os/event_count.h"
 #include "base/os/topology.h"
 
@@ -419,7 +420,7 @@ void Team::chunks(int64_t n, int64_t grain, ChunkFn fn, int most) {
 }
 
 struct ThreadPool::Lazy {
-  std::once_flag once;
+  Once once;
   std::shared_ptr<detail::WorkerGroup> group;
 };
 
@@ -429,7 +430,7 @@ ThreadPool::ThreadPool(std::shared_ptr<Host> host, PoolOptions options)
 ThreadPool::~ThreadPool() = default;
 
 std::shared_ptr<detail::WorkerGroup> ThreadPool::group() const {
-  std::call_once(lazy_->once, [this] {
+  lazy_->once.call([this] {
     bool count_cores = options_.threads == PoolOptions::kAllCores;
     std::vector<int> cores = count_cores || options_.pin ? usable_cores() : std::vector<int>();
     int size = count_cores ? static_cast<int>(cores.size()) : options_.threads;
