@@ -75,7 +75,7 @@ class Weights {
   };
   using Forms = std::list<Form>;  // they leave it without a need for memory
   // These need the lock.
-  const Entry* find_entry(std::string_view name) const;  // needs the lock
+  const Entry* find_entry(std::string_view name) const;
   Status unknown(std::string_view name) const;
   void forget_forms(const std::shared_ptr<Storage>& source, Forms& gone) noexcept;
 
