@@ -81,8 +81,9 @@ class Normaliser {
  private:
   Status visit(size_t i, const AttrDef& def) {
     switch (def.role) {
-      case AttrRole::kPlain: return {};    // not reached: run() skips it
-      case AttrRole::kBesides: return {};  // handled with its axes
+      case AttrRole::kPlain:    // not reached: run() skips it
+      case AttrRole::kBesides:  // handled with its axes
+        return {};
       case AttrRole::kSameAs: return fill(i, attrs_.get(def.with));
       case AttrRole::kShapeAxis:
         if (attrs_.dims(def.with).empty()) return {};

@@ -56,8 +56,8 @@ bool Exec::may_overlap(SlotKind kind, size_t slot, const Storage& storage) {
     UsedBytes used;
     for (size_t i = 0; i < inputs_.size(); i++)
       if (inputs_[i].given()) used.add(*inputs_[i].given(), use_of(SlotKind::kInput, i));
-    for (size_t i = 0; i < outputs_.size(); i++)
-      if (outputs_[i].given()) used.add(*outputs_[i].given(), UsedBytes::kWritten);
+    for (const SlotMemory& output : outputs_)
+      if (output.given()) used.add(*output.given(), UsedBytes::kWritten);
     used_ = std::move(used);
   }
   return !used_->is_free(storage, use_of(kind, slot), memory(kind, slot).given().get());
