@@ -359,12 +359,13 @@ static int first_run_of_a_model(void) {
 static const struct {
   const char *name;
   int (*play)(void);
+  long threads; /* libc keeps the stacks of ended ones, with a block for each */
 } scenes[] = {{"release of a large tensor", release_of_a_large_tensor},
               {"set_param of a new model", set_param_of_a_new_model},
               {"set_param of a model that has run", set_param_of_a_model_that_has_run},
               {"set_policy", set_policy},
-              {"first run", first_run},
-              {"first submit", first_submit},
+              {"first run", first_run, 2},
+              {"first submit", first_submit, 2},
               {"first run of a model", first_run_of_a_model},
               {"set_params with weights.drop", set_params_that_drops},
               {"compile with weights.drop", compile_that_drops}};
@@ -379,7 +380,7 @@ static int play(size_t which) {
   for (nth = 0; scenes[which].play();) nth++;
   lost = live - before;
   printf("%s: %ld allocations%s\n", scene, nth, fails_on ? ", each with all after it" : "");
-  if (lost != 0 && !strstr(scene, "first")) problem("blocks are lost", (double)lost);
+  if (lost > scenes[which].threads) problem("blocks are lost", (double)lost);
   return problems > 0;
 }
 
