@@ -245,8 +245,7 @@ RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_bl
  *   progress      called now and then by long calls (importing, compiling, setting params): what they do, and the
  *                 fraction that is done, 0 to 1. One call of the library never has two of these at once. RLX_CB_OK: the
  *                 call goes on. RLX_CB_STOP: it returns RLX_E_CANCELLED. Any other value: it returns RLX_E_CALLBACK. A
- *                 call that ends so has changed nothing. A struct that ends before this member is
- *                 accepted too.
+ *                 call that ends so has changed nothing. A struct that ends before this member is accepted too.
  * Where log, alloc, parallel_for or progress throws an exception of C++, the call of the library returns
  * RLX_E_CALLBACK. No other function may throw, and no thread may still be in parallel_for's work when it does. */
 typedef struct rlx_host {
@@ -686,9 +685,8 @@ RLX_API size_t rlx_compiled_shape(const rlx_compiled_t *compiled, int32_t kind, 
 /* Sets one param; the tensor is retained and frozen. What depends on it is computed here, on the caller's thread.
  * Runs in flight finish with the old values; later runs use the new ones. If a param is set meanwhile, by another
  * thread or by a callback of the host, the work is done again with it; so a callback must not set one at each call.
- * Errors:
- * RLX_E_NOT_FOUND, RLX_E_DTYPE, RLX_E_SHAPE, RLX_E_STATE for the program of a model (use rlx_model_set_param); nothing
- * changes then. */
+ * Errors: RLX_E_NOT_FOUND, RLX_E_DTYPE, RLX_E_SHAPE, RLX_E_STATE for the program of a model (use rlx_model_set_param);
+ * nothing changes then. */
 RLX_MUST rlx_status_t *rlx_compiled_set_param(rlx_compiled_t *compiled, const char *name, rlx_tensor_t *tensor);
 
 /* Sets every param that the weights (retained) hold, all at once; otherwise as rlx_compiled_set_param. RLX_E_STATE if

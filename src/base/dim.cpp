@@ -238,8 +238,7 @@ static void drop_presence(std::vector<AtomPtr>& atoms) {
   for (const AtomPtr& atom : atoms)
     if (atom->kind == Atom::kSymbol) symbols.push_back(atom);
   std::erase_if(atoms, [&](const AtomPtr& atom) {
-    auto is_of = [&](const AtomPtr& symbol) { return is_presence_of(*atom, *symbol); };
-    return atom->kind == Atom::kMin && std::any_of(symbols.begin(), symbols.end(), is_of);
+    return std::any_of(symbols.begin(), symbols.end(), [&](const AtomPtr& it) { return is_presence_of(*atom, *it); });
   });
 }
 

@@ -175,9 +175,8 @@ static std::vector<bool> sharing_terms(const std::vector<Term>& terms) {
 static Interval range_of(const Dim& dim, Query& query) {
   if (dim.is_literal()) return {dim.literal(), dim.literal()};
   const std::vector<Term>& terms = dim.polynomial()->terms;
-  auto is_number = [](const Term& term) { return term.atoms.empty(); };
-  bool may_share = terms.size() > 1 && query.budget > 0 && std::any_of(terms.begin(), terms.end(), is_extreme) &&
-                   std::count_if(terms.begin(), terms.end(), is_number) + 1 < std::ssize(terms);
+  size_t symbolic = terms.size() - terms.back().atoms.empty();  // a number comes last
+  bool may_share = symbolic > 1 && query.budget > 0 && std::any_of(terms.begin(), terms.end(), is_extreme);
   std::vector<bool> shares = may_share ? sharing_terms(terms) : std::vector<bool>(terms.size());
   Interval sum{0, 0}, known{-kLimit, kLimit};
   for (size_t i = 0; i < terms.size(); i++) {

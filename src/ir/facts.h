@@ -2,8 +2,7 @@
 // What is known of values: when they are computed, whether all elements are one number, integers as a function of their
 // position. A fact is found when it is first asked for and stays true, because a rewrite keeps the meaning of a value;
 // it is found again only where an operand has better facts (`find_again`). What an op contributes is a function of its
-// row
-// (`facts`). Invariant: a fact about integers is given only where no intermediate result wraps.
+// row (`facts`). Invariant: a fact about integers is given only where no intermediate result wraps.
 #pragma once
 
 #include <memory>

@@ -195,14 +195,18 @@ std::optional<Value> Graph::find_leaf(std::string_view name) const {
   return Value{(is_param ? params_ : inputs_)[index], 0};
 }
 
+static std::optional<size_t> index_of(const auto& leaf_places, std::string_view name, bool is_param) {
+  auto found = leaf_places.find(name);
+  bool is_there = found != leaf_places.end() && found->second.is_param == is_param;
+  return is_there ? std::optional<size_t>(found->second.index) : std::nullopt;
+}
+
 std::optional<size_t> Graph::index_of_input(std::string_view name) const {
-  auto found = leaf_places_.find(name);
-  return found == leaf_places_.end() || found->second.is_param ? std::nullopt : std::optional(found->second.index);
+  return index_of(leaf_places_, name, false);
 }
 
 std::optional<size_t> Graph::index_of_param(std::string_view name) const {
-  auto found = leaf_places_.find(name);
-  return found == leaf_places_.end() || !found->second.is_param ? std::nullopt : std::optional(found->second.index);
+  return index_of(leaf_places_, name, true);
 }
 
 std::optional<size_t> Graph::index_of_output(std::string_view name) const {

@@ -206,6 +206,7 @@ class Splitter {
     for (auto& [from, sharing] : sharing_)
       for (const Group& group : sharing.groups()) RLX_TRY(add_group(from.scope->graph, group));
     auto is_first = [](const Piece& a, const Piece& b) { return a.residents[0] < b.residents[0]; };
+    // Leaves alone are in order.
     if (!std::ranges::is_sorted(pieces_, is_first)) std::ranges::sort(pieces_, is_first);
     return std::move(pieces_);
   }
