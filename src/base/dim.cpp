@@ -329,15 +329,34 @@ static Dim whole_part(const Dim& a, int64_t b) {
   return Dim::from({std::move(whole)});
 }
 
+static Dim extreme(Atom::Kind kind, const Dim& a, const Dim& b);
+
+// floor((k max(l, x) + c) / b) = max(floor((k l + c) / b), floor((k x + c) / b)) for numbers k >= 0, l and c, and so for
+// min. So a convolution after a transposed one has the size before both: (max(0, 2 n - 1) + 1) / 2 is n.
+static std::optional<Dim> quotient_of_extreme(const Dim& a, int64_t b) {
+  const std::vector<Term>& terms = a.polynomial()->terms;
+  const Term& term = terms[0];
+  bool is_alone = terms.size() == 1 || (terms.size() == 2 && terms[1].atoms.empty());
+  if (!is_alone || !is_extreme(term)) return std::nullopt;
+  const Atom& atom = *term.atoms[0];
+  if (!atom.a.is_literal() && !atom.b.is_literal()) return std::nullopt;
+  auto in_place = [&](const Dim& operand) { return a - Dim::from({{term}}) + Dim(term.coefficient) * operand; };
+  Dim x = in_place(atom.a), y = in_place(atom.b);
+  for (const Dim* dim : {&x, &y})
+    if (dim->is_literal() && std::abs(dim->literal()) >= kLimit) return std::nullopt;  // it may have saturated
+  bool is_max = (atom.kind == Atom::kMax) == (term.coefficient > 0);
+  return extreme(is_max ? Atom::kMax : Atom::kMin, floor_div(x, b), floor_div(y, b));
+}
+
 Dim floor_div(const Dim& a, const Dim& b) {
   if (a.is_literal() && b.is_literal() && !b.is(0)) return Dim(divide_down(saturate(a.literal_), b.literal_));
   if (auto exact = exact_div(a, b)) return *exact;
-  if (!a.is_literal() && b.is_literal() && b.literal() > 1)
+  if (!a.is_literal() && b.is_literal() && b.literal() > 1) {
     if (Dim whole = whole_part(a, b.literal()); !whole.is(0)) return whole + floor_div(a - whole * b, b);
+    if (auto quotient = quotient_of_extreme(a, b.literal())) return *std::move(quotient);
+  }
   return from_atom({Atom::kFloorDiv, "", a, b});
 }
-
-static Dim extreme(Atom::Kind kind, const Dim& a, const Dim& b);
 
 // max(c, max(x, d) + k) -> max(x + k, max(c, d + k)) for numbers c, d and k, and so for min. So slices of slices have
 // the size of one slice.

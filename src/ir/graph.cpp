@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/shortened.h"
+#include "base/undo.h"
 #include "ir/body.h"
 #include "ir/infer.h"
 #include "ir/normal.h"
@@ -128,8 +129,10 @@ static Attrs leaf_attrs(const OpInfo& info, std::string_view name, DType dtype, 
 void Graph::note_leaf(uint32_t node) {
   bool is_param = nodes_[node].op == Op::kParam;
   auto& list = is_param ? params_ : inputs_;
-  leaf_places_.emplace(leaf_name(node), LeafPlace{is_param, static_cast<uint32_t>(list.size())});
   list.push_back(node);
+  Undo undo([&] { list.pop_back(); });
+  leaf_places_.emplace(leaf_name(node), LeafPlace{is_param, static_cast<uint32_t>(list.size() - 1)});
+  undo.commit();
 }
 
 void Graph::forget_leaf(uint32_t node) {
@@ -175,8 +178,10 @@ Status Graph::add_output(std::string_view name, Value value) {
   if (name.empty()) return Status(Code::kInvalidArgument, "an output needs a name").with("input", "name");
   if (has_output(name))
     return Status(Code::kExists, "there is already an output '" + std::string(name) + "'").with("value", name);
-  output_index_.emplace(name, static_cast<uint32_t>(outputs_.size()));
   outputs_.push_back({std::string(name), value});
+  Undo undo([&] { outputs_.pop_back(); });
+  output_index_.emplace(name, static_cast<uint32_t>(outputs_.size() - 1));
+  undo.commit();
   return {};
 }
 

@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A proof of a = b or a <= b has five levels. Each one asks those before it, and costs more:
-// 1. has_guard: a guard says so of the difference b - a.
-// 2. has_relation: the same dim, level 1, or the range of the difference, where guards may narrow that of a symbol.
-// 3. is_at_most: level 2, also with one operand in the place of a min or max.
-// 4. proves: level 3 for a <= b; for a = b level 2, also as a <= b and b <= a.
-// 5. implies: false if it fails at a corner of the allowed sizes (Corners). Else level 4 of the dims as given, then of
-//    the dims `resolved` (min and max that are decided become one operand), then of those also `reduced` (symbols in
-//    terms of others, as equations say).
+// Symbols and guards, and what follows from them.
 #include "ir/sizes.h"
 
 #include <algorithm>
@@ -14,6 +7,8 @@
 
 #include "base/dim_gathered.h"
 #include "base/dim_parts.h"
+#include "base/undo.h"
+#include "ir/size_proof.h"
 
 namespace rlx {
 
@@ -40,7 +35,7 @@ Interval SizeScope::declared_range(const Dim& dim) const {
   return range_of(dim, [this](std::string_view name) { return symbol_range(name); });
 }
 
-static Interval bounded(Interval range) {
+Interval SizeScope::bounded(Interval range) {
   if (range.hi == Interval::kUnbounded) range.hi = std::max(range.lo, kLargestSymbol);
   return range;
 }
@@ -76,8 +71,10 @@ Status SizeScope::declare_symbol(std::string_view name, Interval range) {
     narrowed_.emplace_back(own->second, before);
     symbols_[own->second].second = both;
   } else {
-    symbol_index_.emplace(name, static_cast<uint32_t>(symbols_.size()));
     symbols_.emplace_back(name, both);
+    Undo undo([&] { symbols_.pop_back(); });
+    symbol_index_.emplace(name, static_cast<uint32_t>(symbols_.size() - 1));
+    undo.commit();
   }
   return {};
 }
@@ -110,66 +107,8 @@ bool SizeScope::has_guard(Guard::Relation relation, const Dim& difference) const
   return find_guard(relation, difference) || (around_ && around_->has_guard(relation, difference));
 }
 
-// For a term k * min(a, b) or k * max(a, b) of a dim: whether "the dim is >= 0" requires it with a as well as with b in
-// the place of the min or max. Otherwise it follows from either.
-static bool needs_both_operands(const Term& term) {
-  return (term.atoms[0]->kind == Atom::kMax) == (term.coefficient < 0);
-}
-
-// A term of the dim that is k * min(a, b) or k * max(a, b), or null. One that needs both operands comes first, because
-// it narrows the proof without a choice.
-static const Term* extreme_in(const Dim& dim) {
-  if (dim.is_literal()) return nullptr;
-  const Term* found = nullptr;
-  for (const Term& term : dim.polynomial()->terms) {
-    if (!is_extreme(term)) continue;
-    if (needs_both_operands(term)) return &term;
-    if (!found) found = &term;
-  }
-  return found;
-}
-
-static size_t term_count(const Dim& dim) {
-  return dim.is_literal() ? size_t{!dim.is(0)} : dim.polynomial()->terms.size();
-}
-
-constexpr int kExtremes = 4;  // how many min and max, one in the other, a proof takes apart
-
-bool SizeScope::is_at_most(const Dim& a, const Dim& b, int depth) const {
-  Dim difference = b - a;
-  if (has_relation(Guard::kLessEqual, 0, difference)) return true;
-  const Term* extreme = depth > 0 ? extreme_in(difference) : nullptr;
-  if (!extreme) return false;
-  const Atom& atom = *extreme->atoms[0];
-  Dim rest = difference - Dim::from({{*extreme}});
-  auto holds_with = [&](const Dim& operand) { return is_at_most(0, rest + extreme->coefficient * operand, depth - 1); };
-  return needs_both_operands(*extreme) ? holds_with(atom.a) && holds_with(atom.b)
-                                       : holds_with(atom.a) || holds_with(atom.b);
-}
-
-// Looks at the dims as given, without resolving them.
-bool SizeScope::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) const {
-  if (a == b) return true;
-  Dim difference = b - a;
-  if (has_guard(Guard::kEqual, difference)) return true;
-  if (relation == Guard::kEqual) return false;
-  return range(difference).lo >= 0 || has_guard(Guard::kLessEqual, difference) ||
-         (narrows_ranges() && range_by_guards(difference).lo >= 0);
-}
-
 bool SizeScope::narrows_ranges() const {
   return !by_guards_.empty() || (around_ && around_->narrows_ranges());
-}
-
-Interval SizeScope::range_by_guards(const Dim& dim) const {
-  return range_of(dim, [this](std::string_view name) {
-    Interval range = bounded(symbol_range(name));
-    for (const SizeScope* scope = this; scope; scope = scope->around_) {
-      Interval both = scope->by_guards_.narrowed(name, range);
-      if (both.lo <= both.hi) range = both;  // else no size satisfies all guards
-    }
-    return range;
-  });
 }
 
 // From k * s + c >= 0, where s is the only symbol, the least or the largest s.
@@ -195,81 +134,12 @@ static void visit_extremes(const Dim& dim, const std::function<void(const Dim& o
   });
 }
 
-bool SizeScope::proves(Guard::Relation relation, const Dim& a, const Dim& b) const {
-  if (relation == Guard::kLessEqual) return is_at_most(a, b, kExtremes);
-  Dim difference = b - a;
-  if (has_relation(Guard::kEqual, 0, difference)) return true;
-  return has_relation(Guard::kLessEqual, 0, difference) && has_relation(Guard::kLessEqual, difference, 0);
-}
-
-// Two sets of sizes, those that ranges and guards allow: each symbol at its least, and each at its largest. What does
-// not hold at one of them has no proof. To see that costs far less than to look for one.
-class SizeScope::Corners {
- public:
-  explicit Corners(const SizeScope& scope) : scope_(scope) {
-    for (const SizeScope* at = &scope; at; at = at->around_) keep_allowed_by(at->guards_);
-  }
-
-  bool refute(Guard::Relation relation, const Dim& a, const Dim& b) const {
-    for (size_t i = 0; i < 2; i++)
-      if (is_allowed_[i] && holds_at(i, relation, a, b) == false) return true;
-    return false;
-  }
-
- private:
-  void keep_allowed_by(const std::vector<Guard>& guards) {
-    constexpr size_t kMost = 8;  // more of them hardly ever hold at a corner
-    for (bool& is_allowed : is_allowed_) is_allowed &= guards.size() <= kMost;
-    for (const Guard& guard : guards)
-      for (size_t i = 0; i < 2; i++)
-        is_allowed_[i] = is_allowed_[i] && holds_at(i, guard.relation, guard.a, guard.b) == true;
-  }
-
-  // nullopt: sizes that are too large tell nothing.
-  std::optional<bool> holds_at(size_t corner, Guard::Relation relation, const Dim& a, const Dim& b) const {
-    auto x = value(a, corner), y = value(b, corner);
-    return x && y ? std::optional(holds(relation, *x, *y)) : std::nullopt;
-  }
-  std::optional<int64_t> value(const Dim& dim, size_t corner) const {
-    auto found = evaluate(dim, [&](std::string_view name) -> std::optional<int64_t> {
-      Interval range = bounded(scope_.symbol_range(name));
-      return corner == 0 ? range.lo : range.hi;
-    });
-    bool is_exact = found.ok() && std::abs(*found) < Interval::kUnbounded;
-    return is_exact ? std::optional(*found) : std::nullopt;
-  }
-
-  const SizeScope& scope_;
-  std::array<bool, 2> is_allowed_{true, true};
-};
-
 bool SizeScope::implies(Guard::Relation relation, const Dim& a, const Dim& b) const {
-  Corners corners(*this);
-  if (corners.refute(relation, a, b)) return false;
-  if (proves(relation, a, b)) return true;
-  // Either may have fewer terms. Dims as given count too, because guards are recorded about them.
-  Dim x = resolved(a), y = resolved(b);
-  if ((x != a || y != b) && proves(relation, x, y)) return true;
-  x = reduced(a), y = reduced(b);
-  return (x != a || y != b) && proves(relation, resolved(x), resolved(y));
+  return Proof(*this).implies(relation, a, b);
 }
 
-// Ranges decide before guards. So what ranges prove alone has the same form whatever guards there are.
 Dim SizeScope::resolved(const Dim& dim) const {
-  if (dim.is_literal()) return dim;
-  Corners corners(*this);
-  return rewritten(dim, [&](Atom::Kind kind, const Dim& a, const Dim& b) -> std::optional<Dim> {
-    if (kind != Atom::kMax && kind != Atom::kMin) return std::nullopt;
-    auto decided = [&](bool b_is_larger) { return b_is_larger == (kind == Atom::kMax) ? b : a; };
-    bool may_be_more = corners.refute(Guard::kLessEqual, a, b), may_be_less = corners.refute(Guard::kLessEqual, b, a);
-    if (may_be_more && may_be_less) return std::nullopt;
-    Interval difference = range(b - a);
-    if (difference.lo >= 0 || difference.hi <= 0) return decided(difference.lo >= 0);
-    // The operands are resolved already: resolving them again at each level would take exponential time.
-    if (!may_be_more && is_at_most(a, b, kExtremes)) return decided(true);
-    if (!may_be_less && is_at_most(b, a, kExtremes)) return decided(false);
-    return std::nullopt;
-  });
+  return dim.is_literal() ? dim : Proof(*this).resolved(dim);
 }
 
 Dim SizeScope::reduced(const Dim& dim) const {
@@ -385,6 +255,10 @@ Status SizeScope::learn(uint32_t index) {
   return {};
 }
 
+static size_t term_count(const Dim& dim) {
+  return dim.is_literal() ? size_t{!dim.is(0)} : dim.polynomial()->terms.size();
+}
+
 // x = min(x, y) says that x <= y, and x = max(x, y) that y <= x. Written so, it takes part in more proofs.
 static Guard in_normal_form(Guard guard) {
   Dim difference = guard.b - guard.a;
@@ -454,6 +328,26 @@ Status SizeScope::record(const Guard& guard, Guard normal) {
   return status;
 }
 
+SizeScope::GuardKeys SizeScope::keys_of(const Guard& guard) {
+  Dim difference = guard.b - guard.a;
+  GuardKeys keys{guard_hash(guard.relation, difference), {}};
+  visit_extremes(difference, [&](const Dim& order) { keys.orders.push_back(hash_of_either_sign(order)); });
+  return keys;
+}
+
+// Memory may not have sufficed for all its keys.
+void SizeScope::forget_last_guard(const GuardKeys& keys) {
+  auto index = static_cast<uint32_t>(guards_.size() - 1);
+  auto forget = [&](auto& by_hash, size_t hash) {
+    auto [first, last] = by_hash.equal_range(hash);
+    auto entry = std::find_if(first, last, [&](const auto& it) { return it.second == index; });
+    if (entry != last) by_hash.erase(entry);
+  };
+  forget(guard_index_, keys.difference);
+  for (size_t order : keys.orders) forget(undecided_, order);
+  guards_.pop_back();
+}
+
 // Records the guard, unless it says nothing new.
 Status SizeScope::record_alone(Guard guard) {
   Dim difference = guard.b - guard.a;
@@ -462,10 +356,13 @@ Status SizeScope::record_alone(Guard guard) {
   if (auto known = find_guard(guard.relation, difference); known && !guard.is_derived)
     guards_[*known].is_derived = false;
   if (has_guard(guard.relation, difference)) return {};
+  GuardKeys keys = keys_of(guard);
   auto index = static_cast<uint32_t>(guards_.size());
-  guard_index_.emplace(guard_hash(guard.relation, difference), index);
-  visit_extremes(difference, [&](const Dim& order) { undecided_.emplace(hash_of_either_sign(order), index); });
   guards_.push_back(std::move(guard));
+  Undo undo([&] { forget_last_guard(keys); });
+  guard_index_.emplace(keys.difference, index);
+  for (size_t order : keys.orders) undecided_.emplace(order, index);
+  undo.commit();
   learn_range(guards_.back());
   return learn(index);
 }
@@ -483,18 +380,7 @@ void SizeScope::roll_back(const Mark& mark) {
   }
   equalities_.forget_after(mark.guards);
   by_guards_.forget_after(mark.guards);
-  while (guards_.size() > mark.guards) {
-    const Guard& guard = guards_.back();
-    Dim difference = guard.b - guard.a;
-    auto index = static_cast<uint32_t>(guards_.size() - 1);
-    auto forget = [&](auto& by_hash, size_t hash) {
-      auto [first, last] = by_hash.equal_range(hash);
-      by_hash.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == index; }));
-    };
-    forget(guard_index_, guard_hash(guard.relation, difference));
-    visit_extremes(difference, [&](const Dim& order) { forget(undecided_, hash_of_either_sign(order)); });
-    guards_.pop_back();
-  }
+  while (guards_.size() > mark.guards) forget_last_guard(keys_of(guards_.back()));
 }
 
 void SizeScope::remove_symbols(const std::set<std::string>& names) {

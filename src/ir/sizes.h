@@ -66,18 +66,19 @@ class SizeScope {
   void remove_symbols(const std::set<std::string>& names);  // no guard names them; earlier marks become invalid
 
  private:
-  class Corners;
+  class Proof;
+  struct GuardKeys {
+    size_t difference;           // of guard_index_
+    std::vector<size_t> orders;  // of undecided_
+  };
   const std::pair<std::string, Interval>* find_symbol(std::string_view name) const;
   std::optional<uint32_t> find_guard(Guard::Relation relation, const Dim& difference) const;  // of this scope alone
   bool has_guard(Guard::Relation relation, const Dim& difference) const;
-  bool has_relation(Guard::Relation relation, const Dim& a, const Dim& b) const;
-  bool is_at_most(const Dim& a, const Dim& b, int depth) const;
-  bool proves(Guard::Relation relation, const Dim& a, const Dim& b) const;
   Dim reduced(const Dim& dim) const;  // each symbol that guards equal to others, or to a number, is in their terms
   Dim reduced(const Dim& dim, const Dim* (Equalities::*find)(std::string_view) const) const;  // by these solutions only
   Interval range_of_reduced(const Dim& dim) const;
-  bool narrows_ranges() const;                     // whether guards do
-  Interval range_by_guards(const Dim& dim) const;  // with what guards say of single symbols
+  static Interval bounded(Interval range);
+  bool narrows_ranges() const;  // whether guards do
   Guard resolved(const Guard& guard) const;
   Result<Guard> checked(Guard guard) const;
   Status record(const Guard& guard, Guard normal);
@@ -86,6 +87,8 @@ class SizeScope {
   bool is_equation(const Guard& guard) const;
   const std::string* solve(const Guard& guard);
   bool is_settled(const Guard& guard) const;
+  static GuardKeys keys_of(const Guard& guard);
+  void forget_last_guard(const GuardKeys& keys);
   Status learn(uint32_t index);
   void learn_range(const Guard& guard);
 

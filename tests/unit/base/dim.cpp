@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/dim_memo.h"
+
 namespace rlx {
 
 TEST(dim, a_quotient_has_one_form) {
@@ -42,6 +44,26 @@ TEST(dim, a_quotient_rounds_down_at_every_size) {
           SymbolLookup sizes = [&](std::string_view name) { return std::optional<int64_t>(name == "n" ? size : 3); };
           double exact = static_cast<double>(factor * size + 6 + shift) / static_cast<double>(divisor);
           ASSERT_EQ(*evaluate(dim, sizes), static_cast<int64_t>(std::floor(exact))) << dim.text();
+        }
+}
+
+// Where a clamp has a number as its limit, the quotient is taken within it.
+TEST(dim, a_quotient_of_a_clamp_is_a_clamp_of_quotients) {
+  Dim n = Dim::symbol("n");
+  EXPECT_EQ(floor_div(max(0, 2 * n - 1) + 1, 2), max(0, n));
+  EXPECT_EQ(floor_div(7 - 3 * min(4, n), 2), 3 + max(-6, floor_div(1 - 3 * n, 2)));
+  EXPECT_EQ(floor_div(3 * max(int64_t{1} << 61, n), 2).text(), "((3*max(2305843009213693952,n))/2)");  // 3 * 2^61 saturates
+  for (int64_t divisor : {2, 3, 7})
+    for (int64_t shift = -4; shift <= 4; shift++)
+      for (int64_t factor : {-3, -1, 1, 2})
+        for (int64_t size = 0; size < 9; size++) {
+          SymbolLookup sizes = [&](std::string_view) { return std::optional(size); };
+          auto expect = [&](const Dim& found, int64_t clamped) {
+            double exact = static_cast<double>(factor * clamped + shift) / static_cast<double>(divisor);
+            ASSERT_EQ(*evaluate(found, sizes), static_cast<int64_t>(std::floor(exact))) << found.text();
+          };
+          expect(floor_div(factor * max(3, n) + shift, divisor), std::max<int64_t>(3, size));
+          expect(floor_div(factor * min(2 * n, 5) + shift, divisor), std::min<int64_t>(2 * size, 5));
         }
 }
 
@@ -90,6 +112,8 @@ TEST(dim, an_operand_of_an_extreme_cancels_with_the_terms_beside_it) {
   expect_range("max(k,m) - m", 0, 9);
   expect_range("m - max(k,m)", -9, 0);
   expect_range("min(k,m) - 2*m", -18, 0);
+  expect_range("k*m - max(5,k*m)", -5, 0);
+  expect_range("m*max(0,k - 3) - min(4,m*max(0,k - 3))", 0, 50);
 }
 
 TEST(dim, a_remainder_is_less_than_its_divisor) {
@@ -265,6 +289,14 @@ TEST(dim, a_few_extremes_that_cancel_are_found_among_many_that_do_not) {
   EXPECT_EQ(range, (Interval{60 - 9, 90}));
 }
 
+// Terms that rise with the same symbol have their least values at the same size, so none is examined beside the others.
+TEST(dim, an_extreme_that_cancels_is_found_among_those_that_move_the_same_way) {
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m"), sum = min(Dim::symbol("k"), m) - m;
+  for (int i = 0; i < 40; i++) sum += max(0, min(n, Dim::symbol("a" + std::to_string(i))) - 1);
+  Interval range = range_of(sum, [](std::string_view) { return Interval{0, 9}; });
+  EXPECT_EQ(range, (Interval{-9, 40 * 8}));
+}
+
 TEST(dim, what_no_replacement_changes_is_not_built_again) {
   Dim dim = *parse_dim("n*m + min(n,4) - max(k,(m/3))");
   auto none = [](std::string_view) { return std::optional<Dim>(); };
@@ -287,6 +319,35 @@ TEST(dim, ranges_of_nested_sizes_take_linear_time) {
   });
   EXPECT_EQ(range.lo, -9);
   EXPECT_LT(lookups, 3 * kNested);
+}
+
+TEST(dim, ranges_of_parts_are_known_to_the_whole) {
+  constexpr int kNested = 200;
+  int lookups = 0;
+  Ranges ranges([&](std::string_view) {
+    lookups++;
+    return Interval{2, 9};
+  });
+  Dim size = Dim::symbol("n");
+  for (int i = 0; i < kNested; i++) {
+    Dim own = Dim::symbol("s" + std::to_string(i));
+    size = own + max(0, min(size, own) - 1);
+    EXPECT_EQ(ranges.of(size), (Interval{3, 17}));
+  }
+  EXPECT_LT(lookups, 20 * kNested);
+}
+
+TEST(dim, values_of_parts_are_known_to_the_whole) {
+  constexpr int kNested = 200;
+  int lookups = 0;
+  KnownValues known;
+  Dim size = Dim::symbol("n");
+  for (int i = 0; i < kNested; i++) {
+    size = min(size + 1, Dim::symbol("s" + std::to_string(i)));
+    auto value = evaluate(size, [&](std::string_view) { return lookups++, std::optional<int64_t>(500); }, known);
+    EXPECT_EQ(value.ok() ? *value : -1, 500);
+  }
+  EXPECT_LT(lookups, 2 * kNested + 2);
 }
 
 }  // namespace rlx

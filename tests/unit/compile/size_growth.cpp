@@ -39,6 +39,48 @@ TEST(size_growth, sizes_that_are_sums_of_extremes_are_compared_in_linear_time) {
   EXPECT_LT(many, 10 * 2.5 * few + 0.05);
 }
 
+// A slice to an end of its own, of the one before, to which an input may be joined. Every size nests those before it.
+static double seconds_of_nested_sizes(int count, bool joins) {
+  std::string text = "graph {\nx0 = input f32[s0]\nv0 = neg(x0)\n";
+  for (int i = 1; i <= count; i++) {
+    text += format("x{} = input f32[s{}]\nw{} = slice(v{}) starts=[{}] ends=[s{}]\n", i, i, i, i - 1, joins ? 1 : 0, i);
+    text += joins ? format("v{} = concat(w{}, x{}) axis=0\n", i, i, i) : format("v{} = neg(w{})\n", i, i);
+  }
+  text += format("output v{}\n", count) + "}";
+  std::clock_t begin = std::clock();
+  EXPECT_TRUE(parse(text).ok());
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+// A size of n parts is read n times, so quadratic is the least.
+TEST(size_growth, nested_sizes_are_read_in_quadratic_time) {
+  for (bool joins : {false, true}) {
+    double few = seconds_of_nested_sizes(30, joins), many = seconds_of_nested_sizes(120, joins);
+    std::printf("nested %s: %.1f ms for 30, %.1f ms for 120\n", joins ? "sums" : "min", few * 1e3, many * 1e3);
+    EXPECT_LT(many, 4 * 4 * 2 * few + 0.05);
+  }
+}
+
+static double seconds_of_questions(int guards) {
+  Graph graph;
+  for (int i = 0; i < guards; i++)
+    EXPECT_TRUE(graph.add_guard({Guard::kEqual, Dim::symbol(format("a{}", i)), Dim::symbol(format("b{}", i))}).ok());
+  Dim n = Dim::symbol("n"), least = min(n, Dim::symbol("m"));
+  std::clock_t begin = std::clock();
+  for (int i = 0; i < 1000; i++) {
+    EXPECT_TRUE(graph.implies(Guard::kLessEqual, least, n + i));
+    EXPECT_EQ(graph.resolved(least), least);
+  }
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+// What they have nothing to do with costs no more beside many of them.
+TEST(size_growth, a_question_about_sizes_does_not_read_all_guards) {
+  double few = seconds_of_questions(100), many = seconds_of_questions(10000);
+  std::printf("questions: %.1f ms beside 100 guards, %.1f ms beside 10,000\n", few * 1e3, many * 1e3);
+  EXPECT_LT(many, 4 * few + 0.02);
+}
+
 // Each asks whether its condition follows from sizes.
 static std::string text_of_conditions(int count) {
   std::string text = "graph {\nx0 = input f32[n]\nd0 = dim_size(x0) axis=0\n";

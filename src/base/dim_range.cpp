@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// The range of a dim, given those of its symbols.
+#include <algorithm>
+#include <limits>
+
+#include "base/dim_memo.h"
+#include "base/dim_parts.h"
+
+namespace rlx {
+
+using saturating::add, saturating::divide_down, saturating::kLimit, saturating::multiply;
+
+// An end that has saturated stands for all numbers beyond it, so it does not move: 2^62 minus 1 is still no bound.
+static Interval add(Interval a, Interval b) {
+  bool falls = a.lo <= -kLimit || b.lo <= -kLimit, rises = a.hi >= kLimit || b.hi >= kLimit;
+  return {falls ? -kLimit : add(a.lo, b.lo), rises ? kLimit : add(a.hi, b.hi)};
+}
+
+static Interval multiply(Interval a, Interval b) {
+  int64_t corners[] = {multiply(a.lo, b.lo), multiply(a.lo, b.hi), multiply(a.hi, b.lo), multiply(a.hi, b.hi)};
+  return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
+}
+
+static Interval divide_down(Interval a, Interval b) {
+  if (b.lo <= 0) return {-kLimit, kLimit};
+  bool falls = a.lo <= -kLimit, rises = a.hi >= kLimit;
+  int64_t most = b.hi >= kLimit ? std::numeric_limits<int64_t>::max() : b.hi;
+  return {falls ? -kLimit : std::min(divide_down(a.lo, b.lo), divide_down(a.lo, most)),
+          rises ? kLimit : std::max(divide_down(a.hi, b.lo), divide_down(a.hi, most))};
+}
+
+// ---- sums whose terms depend on each other ----
+
+// Each term beside a remainder or an extreme examines all others beside it. Without a budget, the time would grow with
+// the factorial of their number.
+bool Ranges::spend(const Dim& sum) {
+  constexpr int64_t kLeast = 16;  // so that short sums, too, are examined at most 32 times
+  budget_ -= std::max(kLeast, static_cast<int64_t>(sum.polynomial()->terms.size()));
+  return budget_ >= 0;
+}
+
+// k a - k b floor(a/b) is k times a remainder, which is 0 to b - 1. Other terms may stand beside it.
+std::optional<Interval> Ranges::range_by_remainder(const Dim& dim, const AtomPtr& quotient) {
+  if (!spend(dim)) return std::nullopt;
+  Polynomial factor, other;  // the factor of the quotient; the terms that do not contain it
+  for (Term term : dim.polynomial()->terms) {
+    auto at =
+        std::find_if(term.atoms.begin(), term.atoms.end(), [&](const AtomPtr& it) { return !compare(*it, *quotient); });
+    bool is_factor = at != term.atoms.end();
+    if (is_factor) term.atoms.erase(at);
+    (is_factor ? factor : other).terms.push_back(std::move(term));
+  }
+  auto k = exact_div(Dim::from(std::move(factor)), quotient->b);
+  Interval b = range(quotient->b);
+  if (!k || !k->is_literal() || b.lo <= 0) return std::nullopt;
+  size_t terms = dim.polynomial()->terms.size();
+  Dim rest = Dim::from(std::move(other)) + *k * quotient->a;
+  if (!rest.is_literal() && rest.polynomial()->terms.size() >= terms) return std::nullopt;
+  Interval beside = range(rest);
+  int64_t last = multiply(-k->literal(), b.hi >= kLimit ? kLimit : b.hi - 1);
+  return add(beside, {std::min<int64_t>(last, 0), std::max<int64_t>(last, 0)});
+}
+
+// If k > 0, a dim with the term k max(a, b) is the larger of the same dim with k a and with k b in its place; else the
+// smaller. There a and b may cancel with the other terms.
+std::optional<Interval> Ranges::range_by_extreme(const Dim& dim, const Term& term) {
+  const Atom& extreme = *term.atoms[0];
+  if (!spend(dim)) return std::nullopt;
+  Dim rest = dim - Dim::from({{term}});
+  Interval a = range(rest + Dim(term.coefficient) * extreme.a);
+  Interval b = range(rest + Dim(term.coefficient) * extreme.b);
+  bool is_larger = (extreme.kind == Atom::kMax) == (term.coefficient > 0);
+  return is_larger ? Interval{std::max(a.lo, b.lo), std::max(a.hi, b.hi)}
+                   : Interval{std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
+}
+
+// ---- which terms do ----
+
+namespace {
+
+using Symbols = std::vector<uint64_t>;
+
+void insert(const Symbols& more, Symbols& into) {
+  if (into.size() < more.size()) into.resize(more.size());
+  for (size_t i = 0; i < more.size(); i++) into[i] |= more[i];
+}
+
+// The symbols of all terms, and those of two or more.
+struct Named {
+  Symbols once, twice;
+
+  void add(const Symbols& term) {
+    once.resize(std::max(once.size(), term.size())), twice.resize(once.size());
+    for (size_t i = 0; i < term.size(); i++) twice[i] |= once[i] & term[i], once[i] |= term[i];
+  }
+  // Whether a term names one of these symbols, apart from the term that names `own`.
+  bool elsewhere(const Symbols& symbols, const Symbols& own) const {
+    for (size_t i = 0; i < symbols.size() && i < once.size(); i++) {
+      uint64_t others = twice[i] | (i < own.size() ? once[i] & ~own[i] : once[i]);
+      if (symbols[i] & others) return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace
+
+static bool is_symbol(const AtomPtr& atom) {
+  return atom->kind == Atom::kSymbol;
+}
+
+const Ranges::Moves& Ranges::moves_of(const AtomPtr& atom) {
+  if (auto found = moves_.find(atom); found != moves_.end()) return found->second;
+  Moves moves;
+  if (is_symbol(atom)) {
+    uint32_t number = numbers_.emplace(atom->name, static_cast<uint32_t>(numbers_.size())).first->second;
+    moves.up.resize(number / 64 + 1);
+    moves.up[number / 64] = uint64_t{1} << (number % 64);
+  } else {
+    add_moves(atom->a, moves);
+    add_moves(atom->b, moves);
+    bool is_quotient = atom->kind == Atom::kFloorDiv && atom->b.is_literal() && atom->b.literal() > 0;
+    if (atom->kind == Atom::kProduct || (atom->kind == Atom::kFloorDiv && !is_quotient)) moves.may_be_either();
+  }
+  return moves_.emplace(atom, std::move(moves)).first->second;
+}
+
+void Ranges::add_moves(const Term& term, Moves& to) {
+  Moves moves;
+  for (const AtomPtr& atom : term.atoms) {
+    const Moves& more = moves_of(atom);
+    insert(more.up, moves.up), insert(more.down, moves.down);
+  }
+  // A symbol is not negative, so a product of symbols rises with each.
+  if (term.atoms.size() > 1 && !std::ranges::all_of(term.atoms, is_symbol)) moves.may_be_either();
+  if (term.coefficient < 0) std::swap(moves.up, moves.down);
+  insert(moves.up, to.up), insert(moves.down, to.down);
+}
+
+void Ranges::add_moves(const Dim& dim, Moves& to) {
+  if (dim.is_literal()) return;
+  for (const Term& term : dim.polynomial()->terms) add_moves(term, to);
+}
+
+void Ranges::Moves::may_be_either() {
+  insert(down, up);
+  down = up;
+}
+
+// For each term whether it moves against another one: it rises with a symbol that the other falls with. Where none
+// does, the sum is at its least when each term is.
+std::vector<bool> Ranges::opposing_terms(const std::vector<Term>& terms) {
+  std::vector<Moves> moves(terms.size());
+  Named up, down;
+  for (size_t i = 0; i < terms.size(); i++) {
+    add_moves(terms[i], moves[i]);
+    up.add(moves[i].up), down.add(moves[i].down);
+  }
+  std::vector<bool> opposing;
+  for (const Moves& it : moves) opposing.push_back(down.elsewhere(it.up, it.down) || up.elsewhere(it.down, it.up));
+  return opposing;
+}
+
+// ---- dims ----
+
+Interval Ranges::range_of_new(const Atom& atom) {
+  Interval a = range(atom.a), b = range(atom.b);
+  if (atom.kind == Atom::kMax) return {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
+  if (atom.kind == Atom::kMin) return {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
+  if (atom.kind == Atom::kProduct) return multiply(a, b);
+  return divide_down(a, b);
+}
+
+Interval Ranges::range(const AtomPtr& atom) {
+  if (atom->kind == Atom::kSymbol) return of_symbol_(atom->name);
+  if (auto found = known_.find(atom); found != known_.end()) return found->second;
+  Interval range = range_of_new(*atom);
+  if (budget_ <= 0) vague_.push_back(atom);
+  return known_[atom] = range;
+}
+
+Interval Ranges::range(const Dim& dim) {
+  if (dim.is_literal()) return {dim.literal(), dim.literal()};
+  const std::vector<Term>& terms = dim.polynomial()->terms;
+  size_t symbolic = terms.size() - terms.back().atoms.empty();  // a number comes last
+  bool may_oppose = symbolic > 1 && budget_ > 0 && std::any_of(terms.begin(), terms.end(), is_extreme);
+  std::vector<bool> opposes = may_oppose ? opposing_terms(terms) : std::vector<bool>(terms.size());
+  Interval sum{0, 0}, known{-kLimit, kLimit};
+  for (size_t i = 0; i < terms.size(); i++) {
+    Interval product{terms[i].coefficient, terms[i].coefficient};
+    for (const AtomPtr& atom : terms[i].atoms) {
+      product = multiply(product, range(atom));
+      std::optional<Interval> narrower;
+      if (atom->kind == Atom::kFloorDiv) narrower = range_by_remainder(dim, atom);
+      if (opposes[i] && is_extreme(terms[i])) narrower = range_by_extreme(dim, terms[i]);
+      if (narrower) known = intersection(known, *narrower);
+    }
+    sum = add(sum, product);
+  }
+  return intersection(sum, known);
+}
+
+Interval Ranges::of(const Dim& dim) {
+  budget_ = 512;
+  Interval found = range(dim);
+  for (const AtomPtr& atom : vague_) known_.erase(atom);
+  vague_.clear();
+  return found;
+}
+
+Interval range_of(const Dim& dim, const RangeLookup& ranges) {
+  if (dim.is_literal()) return {dim.literal(), dim.literal()};
+  return Ranges(ranges).of(dim);
+}
+
+}  // namespace rlx
