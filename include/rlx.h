@@ -232,8 +232,8 @@ RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_bl
  *   user          the first argument of every function below. The library never looks at it
  *   log           category: "device" "compile" "kernel" "plan" "params"; message: one line
  *   alloc         returns size bytes, aligned to align (a power of two). If it returns NULL, the call of the library
- *                 returns RLX_E_NO_MEMORY, unless it can do with less. Set together with dealloc. Small objects, constants of graphs and the
- *                 working memory of ops without a kernel of their own use operator new
+ *                 returns RLX_E_NO_MEMORY, unless it can do with less. Set together with dealloc. Small objects,
+ *                 constants of graphs and the working memory of ops without a kernel of their own use operator new
  *   dealloc       gives back what alloc gave, with the same size, align and kind
  *   thread_count  how many threads parallel_for may use. Set together with parallel_for; the library then makes no
  *                 threads.
@@ -890,7 +890,8 @@ RLX_MUST rlx_status_t *rlx_model_get(rlx_model_t *model, const char *device, con
  * outputs: as in rlx_compiled_run. *ran_on (may be NULL) is the device that was used; it lives as long as the
  * environment. If the sizes break a condition of the graph, or memory does not suffice for a range of sizes, the model
  * builds the graph again for exactly these sizes (a size of 1 then broadcasts), and the run fails only if that fails
- * too. The model keeps at most cache.capacity such graphs. Errors: those of rlx_compiled_run and rlx_compile; a size is RLX_E_RANGE only outside its declared range. */
+ * too. The model keeps at most cache.capacity such graphs. Errors: those of rlx_compiled_run and rlx_compile; a size is
+ * RLX_E_RANGE only outside its declared range. */
 RLX_MUST rlx_status_t *rlx_model_run(rlx_model_t *model, const char *device, const char *const *in_names,
                                      rlx_tensor_t *const *in, size_t n_in, const char *const *out_names,
                                      rlx_tensor_t **out, size_t n_out, const rlx_device_t **ran_on);
