@@ -82,19 +82,38 @@ Result<std::vector<std::optional<int64_t>>> output_bytes(const Node& node, const
   return bytes;
 }
 
-// A carry needs a spare place unless each trip may write the next value over the last one, or leaves it as it is. The
-// spare of a carry without an upper size lies in a room of the loop, not here.
-void add_carries(Control& control, size_t carries, int64_t alignment, int64_t& bytes) {
-  SlotUses uses(*control.bodies.back().plan);
-  auto way_of = [&](size_t carry) {
-    if (!uses.is_written(carry)) return Carry::Way::kPasses;
-    bool may_stay = control.out_bytes[carry] && uses.may_share(carry, carry);
-    return may_stay ? Carry::Way::kStays : Carry::Way::kAlternates;
-  };
+// By carry that a step writes: for how many trips other carries pass its value on. A value that goes round in a circle,
+// or that is a row or a capture, needs no place, because no trip writes it.
+std::vector<size_t> delays_of(const Plan& body, size_t carries) {
+  std::vector<size_t> delays(carries, 0);
+  auto is_written = [&](size_t carry) { return body.outputs[carry].shows == PlanSlot::kNone; };
   for (size_t i = 0; i < carries; i++) {
-    control.carries.push_back({way_of(i), bytes});
-    if (control.carries[i].way == Carry::Way::kAlternates)
+    size_t trips = 0, source = i;
+    for (; source < carries && !is_written(source) && trips < carries; trips++) source = body.outputs[source].shows;
+    if (source < carries && is_written(source)) delays[source] = std::max(delays[source], trips);
+  }
+  return delays;
+}
+
+// A carry needs a spare place unless each trip may write the next value over the last one, or passes on what is there.
+// It needs one more for each trip for which the last value is passed on. The spares of a carry without an upper size
+// lie in rooms of the loop, not here.
+void add_carries(Control& control, size_t carries, int64_t alignment, int64_t& bytes) {
+  const Plan& body = *control.bodies.back().plan;
+  SlotUses uses(body);
+  std::vector<size_t> delay = delays_of(body, carries);
+  for (size_t i = 0; i < carries; i++) {
+    if (body.outputs[i].shows != PlanSlot::kNone) {
+      control.carries.push_back({Carry::Way::kPasses, body.outputs[i].shows});
+      continue;
+    }
+    bool stays = control.out_bytes[i] && delay[i] == 0 && uses.may_share(i, i);
+    Carry carry{stays ? Carry::Way::kStays : Carry::Way::kAlternates};
+    for (size_t spares = stays ? 0 : delay[i] + 1; spares > 0; spares--) {
+      carry.spares.push_back(bytes);
       bytes += round_up(control.out_bytes[i].value_or(0), alignment);
+    }
+    control.carries.push_back(std::move(carry));
   }
 }
 

@@ -22,7 +22,9 @@ static bool is_dense(const Plan& plan, const Access& access) {
 static bool allows(const Plan& plan, const Step& step, size_t output, size_t input) {
   if (step.control == Step::kNoControl) return step.kernel && step.kernel->writes_over(output, input);
   const std::vector<Carry>& carries = plan.controls[step.control].carries;
-  return output == input && output < carries.size() && carries[output].way != Carry::Way::kAlternates;
+  if (output != input || output >= carries.size()) return false;
+  const Carry& carry = carries[output];
+  return carry.way == Carry::Way::kStays || (carry.way == Carry::Way::kPasses && carry.from == output);
 }
 
 bool writes_over(const Plan& plan, const Step& step, size_t output, size_t input) {

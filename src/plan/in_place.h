@@ -18,7 +18,6 @@ class SlotUses {
   // Whether an output slot can always share the memory of an input slot. The plan must have all its steps;
   // buffers need no place yet.
   bool may_share(size_t output, size_t input) const;
-  bool is_written(size_t output) const { return first_writers_[output].step != kNone; }
   // A step that still reads the input after the output was written over it; kNone if there is none.
   static constexpr uint32_t kNone = UINT32_MAX;
   uint32_t late_reader(size_t input, uint32_t step, size_t output) const;

@@ -146,6 +146,8 @@ struct PlanSlot {
   int64_t bytes = 0;             // at the upper sizes
   bool is_open = false;          // no upper size is known: it lies in a room
   bool may_be_unaligned = true;  // of an input: all its readers take unaligned bytes
+  static constexpr uint32_t kNone = UINT32_MAX;
+  uint32_t shows = kNone;  // of an output that no step writes: the input whose bytes it has
 };
 
 // Symbols with their upper sizes. Interval::kUnbounded: the symbol is open.
@@ -165,11 +167,14 @@ struct AxisSize {
 // Where the trips of a loop write a carry.
 struct Carry {
   enum class Way : uint8_t {
-    kAlternates,  // to the result and to a spare place in turn
+    kAlternates,  // to the result and to the spare places in turn
     kStays,       // to the result, over the value of the trip before
-    kPasses       // nowhere: the first value is the last one
+    kPasses       // nowhere: the next value is that of an input of the body, which stays at its place
   } way;
-  int64_t spare = 0;  // of kAlternates, within the scratch; not used if the carry lies in a room
+  uint32_t from = 0;  // of kPasses: this input
+  // Of kAlternates, within the scratch; a carry in rooms has as many spare rooms instead. There is one more than trips
+  // for which other carries pass a value on.
+  std::vector<int64_t> spares = {};
 };
 
 // The plan of a body, beside the plan around it.

@@ -28,6 +28,16 @@ static std::string access_text(const Plan& plan, const Access& access) {
   return text;
 }
 
+// What the next trip of a loop gets as its carry: an input of the body, or an output and the places where it is
+// written.
+static std::string carry_text(const Plan& body, size_t index, const Carry& carry) {
+  if (carry.way == Carry::Way::kPasses)
+    return format("; carry {} <- {}\n", index, base_text(body, body.input_base(carry.from)));
+  std::string text = format("; carry {} <- {}", index, base_text(body, body.output_base(index)));
+  if (carry.way == Carry::Way::kStays) return text + " over the last one\n";
+  return text + " in turn with " + plural(carry.spares.size(), "spare place") + "\n";
+}
+
 static void add_bodies(const Plan& plan, const Step& step, std::string& text) {
   if (step.control == Step::kNoControl) return;
   const Node& node = plan.graph().node(step.node);
@@ -40,6 +50,8 @@ static void add_bodies(const Plan& plan, const Step& step, std::string& text) {
       text += ";  " + body.substr(at + 1, end - at);
     }
   }
+  for (size_t i = 0; i < control.carries.size(); i++)
+    text += carry_text(*control.bodies.back().plan, i, control.carries[i]);
 }
 
 std::string plan_text(const Plan& plan) {
@@ -138,8 +150,8 @@ class Parts {
     }
     const Control& control = plan.controls[step.control];
     for (size_t i = 0; i < control.carries.size(); i++)
-      if (control.carries[i].way == Carry::Way::kAlternates && control.out_bytes[i])
-        add_part(format("carry {} of {}", i, node), control.carries[i].spare, *control.out_bytes[i]);
+      for (int64_t spare : control.carries[i].spares)
+        if (control.out_bytes[i]) add_part(format("carry {} of {}", i, node), spare, *control.out_bytes[i]);
     std::span<const std::string_view> attrs = body_attrs(plan.graph().node(step.node).op);
     for (size_t i = 0; i < control.bodies.size(); i++)
       add(*control.bodies[i].plan, format("{}{}{} {}", body, body.empty() ? "" : ": ", node, attrs[i]), begin,

@@ -124,10 +124,12 @@ void Steps::decide_aliases() {
   }
 }
 
-// Whether the output is the input itself, whose memory it shares. The next trip of a loop gets the memory of a carry.
+// Whether the output is an input as it is, so that no step writes it: the input whose memory it shares, or, in the body
+// of a loop, any. The next trip finds a carry wherever its value lies.
 bool Steps::is_unchanged(size_t output) const {
-  int64_t input = output < plan_.carries ? static_cast<int64_t>(output) : buffers_.alias_of(output);
-  return input >= 0 && input == buffers_.input_behind(output) && buffers_.is_whole(graph_.outputs()[output].value);
+  int64_t input = buffers_.input_behind(output);
+  if (input < 0 || !buffers_.is_whole(graph_.outputs()[output].value)) return false;
+  return output < plan_.carries || input == buffers_.alias_of(output);
 }
 
 void Steps::add_copy(size_t output, const Access& from, uint32_t base, uint32_t buffer) {
@@ -149,9 +151,13 @@ void Steps::add_output_copies() {
   for (const SlotAlias& it : plan_.aliases) is_overwritten[it.input] = true;
   std::vector<std::pair<size_t, Access>> later;
   for (size_t i = 0; i < graph_.outputs().size(); i++) {
-    if (buffers_.is_direct(i) || is_unchanged(i)) continue;
-    Access from = buffers_.access(graph_.outputs()[i].value);
+    if (buffers_.is_direct(i)) continue;
     int64_t input = buffers_.input_behind(i);
+    if (is_unchanged(i)) {
+      plan_.outputs[i].shows = static_cast<uint32_t>(input);
+      continue;
+    }
+    Access from = buffers_.access(graph_.outputs()[i].value);
     bool shows_overwritten = input >= 0 && is_overwritten[static_cast<size_t>(input)];
     if (!shows_overwritten) {
       later.emplace_back(i, from);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The branches of `if`, and the trips of `while` and `scan`. A trip moves the slots of its body: carries alternate
-// between two places, slices and rows advance.
+// The branches of `if`, and the trips of `while` and `scan`. A trip moves the slots of its body: carries change their
+// places, slices and rows advance.
 #include "runtime/control_step.h"
 
 namespace rlx {
@@ -24,8 +24,8 @@ ControlStep::ControlStep(Frame& around, const Control& control, std::vector<std:
       dims_(node_.out.size()),
       row_bytes_(node_.in.size() + node_.out.size()),
       rooms_(node_.out.size()),
-      spares_(carries_),
       staging_(node_.out.size()) {
+  for (const Carry& carry : control_.carries) spares_.emplace_back(carry.spares.size());
   // The condition of a `while` gives a flag; the outputs of other bodies are results, or rows of results.
   size_t results = node_.op == Op::kIf ? out_.size() : carries_;
   for (size_t i = node_.op == Op::kWhile ? 1 : 0; i < bodies_.size(); i++)
@@ -100,14 +100,15 @@ Status ControlStep::run_if(const RunScope& scope) {
 
 // ---- loops ----
 
-// A carry is written to the result and to a spare place in turn. One that the body passes on stays where it is.
+// A carry is written to the result and to its spare places in turn. A value that the body passes on stays where it is.
 Status ControlStep::place_carry(size_t carry) {
-  auto [way, spare] = control_.carries[carry];
-  if (way == Carry::Way::kPasses) return place(*bodies_.back(), carry, nullptr, in_[carry]);
-  if (is_open(carry)) return place(*bodies_.back(), carry, writes_spares_ ? &spares_[carry] : rooms_[carry], {});
-  bool is_spare = writes_spares_ && way == Carry::Way::kAlternates;
-  return place(*bodies_.back(), carry, nullptr,
-               is_spare ? around_.base_place(kArenaBase) + step_.scratch_offset + spare : out_[carry]);
+  const auto& [way, from, spares] = control_.carries[carry];
+  Frame& body = *bodies_.back();
+  if (way == Carry::Way::kPasses) return place(body, carry, nullptr, in_[from]);
+  size_t turn = static_cast<size_t>(turn_) % (spares.size() + 1);
+  if (is_open(carry)) return place(body, carry, turn == 0 ? rooms_[carry] : &spares_[carry][turn - 1], {});
+  if (turn == 0) return place(body, carry, nullptr, out_[carry]);
+  return place(body, carry, nullptr, around_.base_place(kArenaBase) + step_.scratch_offset + spares[turn - 1]);
 }
 
 // Row `at` of a stacked output. The number of trips may not be known yet.
@@ -137,7 +138,6 @@ Status ControlStep::trip(int64_t at, const RunScope& scope) {
     in_[i] = body.base_place(body.plan().output_base(i));
     if (carries_sizes) in_dims_[i] = body.output_dims(i);
   }
-  writes_spares_ = !writes_spares_;
   return {};
 }
 
@@ -168,10 +168,10 @@ Status ControlStep::run_trips(const RunScope& scope) {
     int64_t whole = is_while ? row : RLX_TRY(bytes_of(DType::kU8, std::array{most, row}));
     RLX_TRY(rooms_[i]->reserve(around_.device(), whole));
   }
-  writes_spares_ = !is_while && most % 2 == 0;  // so that the last trip writes to the result
   int64_t trips = 0;
   for (; most < 0 || trips < most; trips++) {
     if (is_while && !RLX_TRY(run_condition(scope))) break;
+    turn_ = is_while ? trips : most - 1 - trips;  // the last trip of a scan writes to the result
     RLX_TRY(trip(reverse ? most - 1 - trips : trips, scope));
   }
   for (size_t i = carries_; i < out_.size(); i++) dims_[i][0] = trips;
@@ -183,13 +183,19 @@ Status ControlStep::finish_carries() {
   for (size_t i = 0; i < carries_; i++) dims_[i] = in_dims_[i];
   for (const AxisSize& size : control_.decides)
     RLX_TRY(check_range(around_.plan().symbols[size.symbol], dims_[size.slot][size.axis]));
-  for (size_t i = 0; i < carries_; i++) {
-    int64_t bytes = RLX_TRY(bytes_of(step_.in[i].dtype, dims_[i]));
-    if (is_open(i)) RLX_TRY(rooms_[i]->reserve(around_.device(), bytes));
-    Place result = is_open(i) ? rooms_[i]->place() : out_[i];
-    if (!(in_[i] == result)) RLX_TRY(copy_bytes(result, in_[i], static_cast<size_t>(bytes)));
-  }
+  // First those that no trip writes: their values may lie in the result of one that trips write.
+  for (bool is_passed_on : {true, false})
+    for (size_t i = 0; i < carries_; i++)
+      if (is_passed_on == (control_.carries[i].way == Carry::Way::kPasses)) RLX_TRY(finish_carry(i));
   return {};
+}
+
+Status ControlStep::finish_carry(size_t carry) {
+  int64_t bytes = RLX_TRY(bytes_of(step_.in[carry].dtype, dims_[carry]));
+  if (is_open(carry)) RLX_TRY(rooms_[carry]->reserve(around_.device(), bytes));
+  Place result = is_open(carry) ? rooms_[carry]->place() : out_[carry];
+  if (in_[carry] == result) return {};
+  return copy_bytes(result, in_[carry], static_cast<size_t>(bytes));
 }
 
 // ---- after the last trip ----

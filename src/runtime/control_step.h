@@ -2,7 +2,7 @@
 // ControlStep: runs one step of control flow: a branch of an `if` once, or the body of a loop trip after trip. A trip
 // sets the bases of its body and calls its executable. Copied are only the last value of a carry that is not where the
 // result must be, and outputs whose size had to be checked first (`staging_`). Invariant: every trip reads what the
-// previous one wrote, and no trip overwrites what it still reads.
+// previous one wrote, and no trip overwrites what it or a later one reads.
 #pragma once
 
 #include "plan/control.h"
@@ -28,7 +28,8 @@ class ControlStep {
   Status trip(int64_t at, const RunScope& scope);
   Status place_carry(size_t carry);             // where the trip writes its next value
   Status place_row(size_t output, int64_t at);  // where trip `at` writes its row of a stacked output
-  Status finish_carries();                      // copies carries that are not where the results must be
+  Status finish_carries();
+  Status finish_carry(size_t carry);  // copies it if it is not where the result must be
 
   Status set_decided_sizes();
   Status finish_rooms();
@@ -43,12 +44,12 @@ class ControlStep {
   std::vector<Place> in_, out_;       // by input and output of the step: its place; for a carry, in this trip
   std::vector<Dims> in_dims_, dims_;  // of the inputs; of the results
   std::vector<int64_t> row_bytes_;    // by input and output that is sliced or stacked: the bytes of one row
-  bool writes_spares_ = false;        // this trip writes carries to the spare places
+  int64_t turn_ = 0;                  // of this trip: it chooses among the places of a carry
 
   // Memory of outputs without a bound.
-  std::vector<Room*> rooms_;   // by output: where it is written
-  std::vector<Room> spares_;   // by carry
-  std::vector<Room> staging_;  // by output: used if the plan around it has no room for it
+  std::vector<Room*> rooms_;               // by output: where it is written
+  std::vector<std::vector<Room>> spares_;  // by carry
+  std::vector<Room> staging_;              // by output: used if the plan around it has no room for it
 };
 
 }  // namespace rlx

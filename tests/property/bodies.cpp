@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control flow: `if`, `while` and `scan`, also nested. Captures are operands; bodies hold constants and params. Some
-// loops have no trip, and some conditions are false at once. A loop ends whatever its values are.
+// loops have no trip, and some conditions are false at once. A loop ends whatever its values are. Often its carries
+// change places.
 #include "bodies.h"
 
 #include "edit.h"
@@ -21,6 +22,14 @@ std::optional<std::vector<Expr>> add_inputs(Draw& body, Builder& builder, const 
     in.push_back(builder.wrap(*leaf));
   }
   return in;
+}
+
+std::optional<Value> random_input(Draw& body, const std::function<bool(const ValueType&)>& accepts) {
+  std::vector<Value> accepted;
+  for (uint32_t input : body.graph.inputs())
+    if (accepts(body.graph.type({input, 0}))) accepted.push_back({input, 0});
+  if (accepted.empty()) return std::nullopt;
+  return body.random.pick(accepted);
 }
 
 namespace {
@@ -59,8 +68,12 @@ Expr kept_type(Draw& body, Builder& builder, Expr x) {
   return {};
 }
 
-// A value of this type: the first that is there, changed by a few steps; anything else may happen beside it.
+// A value of this type: the first that is there, changed by a few steps; anything else may happen beside it. Now and
+// then it is an input of the body.
 bool add_result(Draw& body, const ValueType& type, const std::string& name) {
+  if (body.random.chance(30))
+    if (auto input = random_input(body, [&](const ValueType& other) { return other == type; }))
+      return body.graph.add_output(name, *input).ok();
   if (body.random.chance(40))
     for (int64_t more = body.random.between(1, 2); more > 0; more--) add_something(body);
   Value result = kInvalid;
@@ -77,11 +90,16 @@ bool add_result(Draw& body, const ValueType& type, const std::string& name) {
   return made && body.graph.add_output(name, result).ok();
 }
 
-// Values that are there, of real numbers; leaves where there are none.
+// Values that are there, of real numbers; leaves where there are none. Many are of one type, so that they can change
+// places.
 std::vector<Expr> random_arguments(Draw& draw, Builder& builder, int64_t count) {
   std::vector<Expr> in;
-  for (; count > 0; count--)
-    in.push_back(draw.any(builder, draw.random.chance(75) ? DTypeSet{draw.float_type()} : dtypes::N));
+  for (; count > 0; count--) {
+    if (!in.empty() && in.back().valid() && draw.random.chance(50))
+      in.push_back(draw.value(builder, in.back().dtype(), in.back().type().dims));
+    else
+      in.push_back(draw.any(builder, draw.random.chance(75) ? DTypeSet{draw.float_type()} : dtypes::N));
+  }
   return in;
 }
 
@@ -172,7 +190,7 @@ std::optional<Graph> loop_body(Draw& around, const std::vector<ValueType>& types
 }
 
 Expr while_node(Draw& draw, Builder& builder) {
-  auto carries = static_cast<size_t>(draw.random.between(2, 3));
+  auto carries = static_cast<size_t>(draw.random.between(2, 4));
   std::vector<Expr> in = random_arguments(draw, builder, static_cast<int64_t>(carries) + draw.random.between(-1, 1));
   in.insert(in.begin(), builder.scalar(DType::kI64, draw.random.chance(80) ? 0 : 2));
   auto types = types_of(in);
@@ -190,7 +208,7 @@ Expr while_node(Draw& draw, Builder& builder) {
 // ---- scan ----
 
 Expr scan_node(Draw& draw, Builder& builder) {
-  int64_t n_carry = draw.random.between(0, 2), n_xs = draw.random.between(n_carry ? 0 : 1, 2);
+  int64_t n_carry = draw.random.between(0, 3), n_xs = draw.random.between(n_carry ? 0 : 1, 2);
   std::vector<Expr> in = random_arguments(draw, builder, n_carry);
   Dim length = draw.dim();
   for (int64_t i = 0; i < n_xs; i++) {

@@ -238,8 +238,14 @@ std::optional<Graph> varying_body(Draw& draw, const std::vector<ValueType>& type
     Expr next = (*in)[0] + 1.0;
     if (!next.valid() || !body.graph.add_output("next", next.value()).ok()) return std::nullopt;
   }
-  for (size_t i = first; i < carries; i++)
-    if (!add_changed(body, types[i].dtype, types[i].rank(), "c" + std::to_string(i))) return std::nullopt;
+  for (size_t i = first; i < carries; i++) {
+    auto fits = [&](const ValueType& it) { return it.dtype == types[i].dtype && it.rank() == types[i].rank(); };
+    std::string name = "c" + std::to_string(i);
+    auto passed = body.random.chance(30) ? random_input(body, fits) : std::nullopt;
+    bool added =
+        passed ? body.graph.add_output(name, *passed).ok() : add_changed(body, types[i].dtype, types[i].rank(), name);
+    if (!added) return std::nullopt;
+  }
   for (; stacked > 0; stacked--)
     if (!add_changed(body, DType::kF32, 1, "s" + std::to_string(stacked))) return std::nullopt;
   return std::move(body.graph);
@@ -284,7 +290,7 @@ Expr loop_node(Draw& draw, Builder& b) {
   std::vector<Expr> in;
   if (!loop.is_scan) in.push_back(b.scalar(DType::kI64, 0));
   loop.first = in.size();
-  for (int64_t count = draw.random.between(1, 2); count > 0; count--) in.push_back(ranked_value(draw, b));
+  for (int64_t count = draw.random.between(1, 3); count > 0; count--) in.push_back(ranked_value(draw, b));
   loop.carries = in.size();
   loop.n_xs = loop.is_scan && draw.random.chance(40) ? 1 : 0;
   if (loop.n_xs) in.push_back(ranked_value(draw, b));
