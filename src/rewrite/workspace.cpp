@@ -52,7 +52,7 @@ Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& o
     return !row.primitive() && row.id < is_there.size() && is_there[row.id];
   };
   bool may_expand = options.expands && std::any_of(rows.begin(), rows.end(), is_composite);
-  if (!may_expand && !rules.may_fire(is_there, options.math)) return graph;
+  if (!options.merges && !may_expand && !rules.may_fire(is_there, options.math)) return graph;
   return Workspace(std::move(graph), rules, options).run();
 }
 
