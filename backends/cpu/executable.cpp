@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 
 #include "backends/cpu/walk.h"
 #include "base/round_up.h"
@@ -66,11 +65,15 @@ CpuExecutable::CpuExecutable(std::shared_ptr<const Plan> plan, size_t segment, c
 }
 
 void CpuExecutable::note_uses() {
-  std::unordered_map<uint32_t, size_t> sizes, bases;  // by id: the index in the list
-  auto note = [](std::unordered_map<uint32_t, size_t>& known, std::vector<Users>& list, uint32_t id, uint32_t index) {
-    auto [found, is_new] = known.emplace(id, list.size());
-    if (is_new) list.push_back({id, {}});
-    auto& steps = list[found->second].steps;
+  constexpr uint32_t kNone = UINT32_MAX;
+  // By id: the place in the list.
+  std::vector<uint32_t> sizes(plan_->sizes.size(), kNone), bases(plan_->base_count(), kNone);
+  auto note = [](std::vector<uint32_t>& places, std::vector<Users>& list, uint32_t id, uint32_t index) {
+    if (places[id] == kNone) {
+      places[id] = static_cast<uint32_t>(list.size());
+      list.push_back({id, {}});
+    }
+    auto& steps = list[places[id]].steps;
     if (steps.empty() || steps.back() != index) steps.push_back(index);
   };
   for (uint32_t i = 0; i < count(); i++) {

@@ -35,7 +35,9 @@ class SharedVector {
   SharedVector with(std::vector<Change> changes) const {
     SharedVector other = *this;
     if (changes.empty()) return other;
-    std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    auto is_before = [](const Change& a, const Change& b) { return a.first < b.first; };
+    // A stable sort allocates as much again, and most callers go through their list in order.
+    if (!std::ranges::is_sorted(changes, is_before)) std::ranges::stable_sort(changes, is_before);
     other.root_ = changed(*root_, std::span(changes), shift_);
     return other;
   }

@@ -11,6 +11,7 @@ Result<Graph> canonicalize(Graph graph, PassContext& context) {
   static const RuleSet& kRules = lasting([] { return RuleSet{add_normal_form_rules}; });
   RewriteOptions options = context.rewrite_options("canonicalize");
   options.expands = is_spelling;
+  options.merges = true;
   return rewrite(drop_dead(std::move(graph)), kRules, options);
 }
 

@@ -196,6 +196,7 @@ class Splitter {
   explicit Splitter(const Lowered& lowered) : lowered_(lowered), indices_(lowered.graph) {}
 
   Result<std::vector<Piece>> split() {
+    pieces_.reserve(lowered_.residents.size());
     for (uint32_t i = 0; i < lowered_.residents.size(); i++) {
       const Resident& resident = lowered_.residents[i];
       if (is_leaf(resident.scope->graph, resident.value))

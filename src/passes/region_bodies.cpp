@@ -11,12 +11,19 @@ namespace rlx {
 // Where a member reads a value from: an input, another member, or (kOutside) a constant or nothing.
 static constexpr uint32_t kOutside = UINT32_MAX;
 
-uint32_t RegionBodies::source_of(const RegionParts& parts, Value value) const {
+static uint32_t source_of(const RegionParts& parts, Value value) {
   auto input = std::find(parts.inputs.begin(), parts.inputs.end(), value);
   if (input != parts.inputs.end()) return static_cast<uint32_t>(input - parts.inputs.begin());
   auto member = std::lower_bound(parts.members.begin(), parts.members.end(), value.node);
   if (member == parts.members.end() || *member != value.node) return kOutside;
   return static_cast<uint32_t>(parts.inputs.size() + static_cast<size_t>(member - parts.members.begin()));
+}
+
+std::vector<uint32_t> RegionBodies::sources_of(const RegionParts& parts) const {
+  std::vector<uint32_t> sources;
+  for (uint32_t member : parts.members)
+    for (Value value : graph_.node(member).in) sources.push_back(source_of(parts, value));
+  return sources;
 }
 
 static size_t hash_of(const ValueType& type) {
@@ -25,39 +32,39 @@ static size_t hash_of(const ValueType& type) {
   return seed;
 }
 
-size_t RegionBodies::hash_of(const RegionParts& parts) const {
-  size_t seed = parts.members.size();
-  for (Value input : parts.inputs) seed = hash_mix(seed, rlx::hash_of(graph_.type(input)));
-  for (uint32_t member : parts.members) {
+size_t RegionBodies::hash_of(const Region& region) const {
+  size_t seed = region.parts.members.size();
+  for (Value input : region.parts.inputs) seed = hash_mix(seed, rlx::hash_of(graph_.type(input)));
+  const uint32_t* source = region.sources.data();
+  for (uint32_t member : region.parts.members) {
     const Node& node = graph_.node(member);
     seed = hash_mix(hash_mix(seed, static_cast<size_t>(node.op)), node.attrs.hash());
     for (Value value : node.in) {
-      uint32_t source = source_of(parts, value);
-      bool is_constant = source == kOutside && present(value);
-      seed = hash_mix(seed, is_constant ? graph_.node(value).attrs.hash() : source);
+      bool is_constant = *source == kOutside && present(value);
+      seed = hash_mix(seed, is_constant ? graph_.node(value).attrs.hash() : *source);
+      source++;
     }
   }
   return seed;
 }
 
-bool RegionBodies::same_reads(const RegionParts& a, const RegionParts& b, size_t member) const {
-  const auto &of_a = graph_.node(a.members[member]).in, &of_b = graph_.node(b.members[member]).in;
-  auto same_read = [&](Value x, Value y) {
-    uint32_t source = source_of(a, x);
-    if (source != source_of(b, y) || present(x) != present(y)) return false;
-    if (source != kOutside || !present(x)) return true;
-    return graph_.node(x).attrs == graph_.node(y).attrs;  // of constants
-  };
-  return std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), same_read);
+// Of two reads from neither inputs nor members: both of nothing, or of equal constants.
+bool RegionBodies::same_outside(Value a, Value b) const {
+  if (!present(a) || !present(b)) return present(a) == present(b);
+  return graph_.node(a).attrs == graph_.node(b).attrs;
 }
 
-bool RegionBodies::same(const RegionParts& a, const RegionParts& b) const {
+bool RegionBodies::same(const Region& a, const Region& b) const {
+  const RegionParts &of_a = a.parts, &of_b = b.parts;
   auto same_type = [&](Value x, Value y) { return graph_.type(x) == graph_.type(y); };
-  if (!std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(), same_type)) return false;
-  if (a.members.size() != b.members.size()) return false;
-  for (size_t i = 0; i < a.members.size(); i++) {
-    const Node &x = graph_.node(a.members[i]), &y = graph_.node(b.members[i]);
-    if (x.op != y.op || !(x.attrs == y.attrs) || x.out[0] != y.out[0] || !same_reads(a, b, i)) return false;
+  if (of_a.members.size() != of_b.members.size() || a.sources != b.sources) return false;
+  if (!std::ranges::equal(of_a.inputs, of_b.inputs, same_type)) return false;
+  const uint32_t* source = a.sources.data();
+  for (size_t i = 0; i < of_a.members.size(); i++) {
+    const Node &x = graph_.node(of_a.members[i]), &y = graph_.node(of_b.members[i]);
+    if (x.op != y.op || !(x.attrs == y.attrs) || x.out[0] != y.out[0] || x.in.size() != y.in.size()) return false;
+    for (size_t k = 0; k < x.in.size(); k++)
+      if (*source++ == kOutside && !same_outside(x.in[k], y.in[k])) return false;
   }
   return true;
 }
@@ -104,12 +111,14 @@ Result<std::shared_ptr<const Graph>> RegionBodies::make(const RegionParts& parts
 }
 
 Result<std::shared_ptr<const Graph>> RegionBodies::body_of(RegionParts parts) {
-  size_t hash = hash_of(parts);
+  std::vector<uint32_t> sources = sources_of(parts);
+  Region region{std::move(parts), std::move(sources)};
+  size_t hash = hash_of(region);
   auto [first, last] = made_.equal_range(hash);
   for (auto it = first; it != last; ++it)
-    if (same(it->second.parts, parts)) return it->second.body;
-  auto body = RLX_TRY(make(parts));
-  made_.emplace(hash, Made{std::move(parts), body});
+    if (same(it->second.region, region)) return it->second.body;
+  auto body = RLX_TRY(make(region.parts));
+  made_.emplace(hash, Made{std::move(region), body});
   return body;
 }
 

@@ -25,14 +25,18 @@ class RegionBodies {
   Result<std::shared_ptr<const Graph>> body_of(RegionParts parts);
 
  private:
-  struct Made {
+  struct Region {
     RegionParts parts;
+    std::vector<uint32_t> sources;  // where the members read their operands from, one after another
+  };
+  struct Made {
+    Region region;
     std::shared_ptr<const Graph> body;
   };
-  uint32_t source_of(const RegionParts& parts, Value value) const;
-  size_t hash_of(const RegionParts& parts) const;
-  bool same_reads(const RegionParts& a, const RegionParts& b, size_t member) const;
-  bool same(const RegionParts& a, const RegionParts& b) const;
+  std::vector<uint32_t> sources_of(const RegionParts& parts) const;
+  size_t hash_of(const Region& region) const;
+  bool same_outside(Value a, Value b) const;
+  bool same(const Region& a, const Region& b) const;
   Status declare_symbols(const RegionParts& parts, Graph& body) const;
   std::vector<Dim> resolved_dims(Value value) const;
   Result<std::shared_ptr<const Graph>> make(const RegionParts& parts) const;

@@ -10,6 +10,7 @@ Result<Graph> simplify(Graph graph, PassContext& context) {
   static const RuleSet& kRules = lasting([] { return RuleSet{add_normal_form_rules, add_scalar_chain_rules}; });
   RewriteOptions options = context.rewrite_options("simplify");
   options.refuses = context.refuses;
+  options.merges = true;  // decompositions have much in common
   options.expands = [&](const Facts& facts, Value value) {
     return is_spelling(facts, value) && !context.supports(facts, value);
   };

@@ -95,6 +95,7 @@ struct RewriteOptions {
   std::function<std::string(const Facts&, Value)> refuses = nullptr;
   // Whether to decompose a composite that no rule replaces. Null: never.
   std::function<bool(const Facts&, Value)> expands = nullptr;
+  bool merges = false;         // equal nodes become one, even where no rule can fire
   bool checks_indices = true;  // an index out of range fails the run, so that a guard may fail it instead
   RewriteReport* report = nullptr;
   std::string_view pass;
@@ -103,8 +104,8 @@ struct RewriteOptions {
 // The reason in the report if a set of rules goes on for ever, which is our bug.
 inline constexpr const char* kOutOfBudget = "the rules did not come to rest";
 
-// Applies rules until none fires, and drops dead nodes. Inputs and outputs keep their order and names. A graph in which
-// no rule can fire stays as it is.
+// Applies rules until none fires, merges equal nodes, and drops dead ones. Inputs and outputs keep their order and
+// names. A graph in which no rule can fire stays as it is, unless the options ask to merge.
 Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& options);
 
 }  // namespace rlx

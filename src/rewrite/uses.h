@@ -70,7 +70,7 @@ inline void UseLists::reserve(size_t nodes) {
 inline void UseLists::add_node(uint32_t node, size_t inputs, size_t outputs) {
   nodes_.push_back({static_cast<uint32_t>(uses_.size()), static_cast<uint32_t>(firsts_.size())});
   for (uint32_t input = 0; input < inputs; input++) uses_.push_back({node, input, kNone, kNone});
-  firsts_.resize(firsts_.size() + outputs, kNone);
+  for (size_t output = 0; output < outputs; output++) firsts_.push_back(kNone);
 }
 
 inline void UseLists::shorten(size_t nodes) {

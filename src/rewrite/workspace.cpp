@@ -45,6 +45,20 @@ Result<Graph> Workspace::run() {
   return finish();
 }
 
+// Whether two nodes compute the same. If none do, nothing comes of merging.
+static bool has_equal_nodes(const Graph& graph) {
+  KnownNodes known(graph, graph.nodes().size());
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    const Node& node = graph.node(i);
+    const OpInfo& info = graph.info(node);
+    if (!KnownNodes::is_mergeable(info, node.attrs)) continue;
+    size_t hash = KnownNodes::hash_of(info, node.in, node.attrs);
+    if (known.find(hash, info, node.in, node.attrs) != KnownNodes::kNone) return true;
+    known.insert(hash, i);
+  }
+  return false;
+}
+
 Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& options) {
   std::vector<bool> is_there = graph.ops();
   std::span<const OpInfo> rows = graph.table().rows();
@@ -52,7 +66,8 @@ Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& o
     return !row.primitive() && row.id < is_there.size() && is_there[row.id];
   };
   bool may_expand = options.expands && std::any_of(rows.begin(), rows.end(), is_composite);
-  if (!may_expand && !rules.may_fire(is_there, options.math)) return graph;
+  bool may_change = may_expand || rules.may_fire(is_there, options.math);
+  if (!may_change && !(options.merges && has_equal_nodes(graph))) return graph;
   return Workspace(std::move(graph), rules, options).run();
 }
 

@@ -67,8 +67,9 @@ static Expr shifted_channels(const Match& m) {
 
 void add_channel_rules(RuleSet& rules) {
   rules.add(close, "batch_norm_of_params", {Op::kBatchNorm}, batch_norm_of_params);
-  rules.add(close, "scaled_channels", {Op::kMul}, scaled_channels);
-  rules.add(close, "shifted_channels", {Op::kAdd}, shifted_channels);
+  const Reach products{.needs = {Op::kLinear, Op::kConv, Op::kConvBiasAct}};
+  rules.add(close, "scaled_channels", {Op::kMul}, scaled_channels, products);
+  rules.add(close, "shifted_channels", {Op::kAdd}, shifted_channels, products);
 }
 
 }  // namespace rlx

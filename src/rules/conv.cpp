@@ -105,8 +105,9 @@ void add_conv_rules(RuleSet& rules) {
   rules.add(close, "conv_of_patches", {Op::kConv}, conv_of_patches);
   rules.add(exact, "conv_of_transposed", {Op::kConvTranspose}, conv_of_transposed);
   rules.add(exact, "conv_bias", conv + b, [=](const Match& m) { return conv_with_bias(m, m[conv], m[b]); });
-  rules.add(exact, "conv_residual", {Op::kAdd}, conv_with_residual);
-  rules.add(exact, "conv_act", ending_ops(), ended_conv);
+  const Reach convs{.needs = {Op::kConv, Op::kConvBiasAct}};
+  rules.add(exact, "conv_residual", {Op::kAdd}, conv_with_residual, convs);
+  rules.add(exact, "conv_act", ending_ops(), ended_conv, convs);
 }
 
 }  // namespace rlx

@@ -148,7 +148,7 @@ void add_view_rules(RuleSet& rules) {
   // broadcast_to(broadcast_to(x)) -> broadcast_to(x), or x where that is its shape
   rules.add(exact, "broadcast_once", op(Op::kBroadcastTo, {through_views(x, any_broadcast)}),
             [=](const Match& m) { return m.has_shape(m[x]) ? m[x] : broadcast_to(m[x], m.anchor().dims()); });
-  rules.add(exact, "broadcast_by_op", elementwise_ops(), broadcast_by_op);
+  rules.add(exact, "broadcast_by_op", elementwise_ops(), broadcast_by_op, {.needs = {Op::kBroadcastTo}});
 }
 
 }  // namespace rlx

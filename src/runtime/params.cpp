@@ -91,7 +91,6 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   params->note_reads();
   ParamSet set;
   set.params = SharedVector(std::move(first));
-  set.residents = SharedVector(std::vector<Tensor>(params->compiled_graph_->lowered->residents.size()));
   Change change = RLX_TRY(params->change_to(nullptr, std::move(set), {}, *params->weights_));
   params->publish(change);
   params->first_ = std::move(change);
@@ -275,8 +274,6 @@ Result<Tensor> ParamStore::plain(const Piece& piece, const ParamSet& set, Weight
 // missing.
 Result<std::vector<Tensor>> ParamStore::residents_of(const Piece& piece, const ParamSet& set, Weights& owner,
                                                      std::optional<FormKey>& made) const {
-  if (piece.is_plain())
-    if (Tensor tensor = RLX_TRY(plain(piece, set, owner))) return std::vector{tensor};
   auto params = RLX_TRY(params_of(piece, compiled_graph_->graph(), set, owner));
   if (!params) return std::vector<Tensor>(piece.residents.size());
   if (!params->are_owned) return made_of(piece, params->tensors);
@@ -331,15 +328,25 @@ bool ParamStore::reuse(const Piece& piece, const ParamSet& tried, const ParamSet
   return note(piece, std::move(made), prepared).ok();
 }
 
+Status ParamStore::prepare_one(const Piece& piece, const ParamSet& next, Weights& owner, Prepared& prepared) const {
+  if (piece.is_plain()) {
+    if (Tensor tensor = RLX_TRY(plain(piece, next, owner))) {
+      prepared.residents.emplace_back(piece.residents[0], std::move(tensor));
+      return {};
+    }
+  }
+  std::optional<FormKey> made;
+  auto result = residents_of(piece, next, owner, made);
+  if (made) prepared.forms.push_back(*std::move(made));
+  return note(piece, std::move(result), prepared);
+}
+
 Status ParamStore::prepare_all(std::span<const uint32_t> stale, const ParamSet& next, Weights& owner,
                                Prepared& prepared) const {
   const Host* host = progress_ == Progress::kTold ? env_->host().get() : nullptr;
+  prepared.residents.reserve(stale.size());
   for (size_t i = 0; i < stale.size(); i++) {
-    const Piece& piece = compiled_graph_->pieces[stale[i]];
-    std::optional<FormKey> made;
-    auto result = residents_of(piece, next, owner, made);
-    if (made) prepared.forms.push_back(*std::move(made));
-    RLX_TRY(note(piece, std::move(result), prepared));
+    RLX_TRY(prepare_one(compiled_graph_->pieces[stale[i]], next, owner, prepared));
     if (host) RLX_TRY(host->progress("prepare params", static_cast<double>(i + 1) / static_cast<double>(stale.size())));
   }
   if (host && !stale.empty())
@@ -357,19 +364,28 @@ Status ParamStore::note(const Piece& piece, Result<std::vector<Tensor>> result, 
   if (!status.ok() && !(is_of_body && status.code() == Code::kRange)) return status;
   for (size_t i = 0; i < piece.residents.size(); i++) {
     prepared.residents.emplace_back(piece.residents[i], result.ok() ? std::move((*result)[i]) : Tensor());
-    prepared.failures.emplace_back(piece.residents[i], status);
+    if (!status.ok()) prepared.failures.emplace_back(piece.residents[i], status);
   }
   return {};
 }
 
 // The list of failures is as long as that of residents, so it is copied only where one comes or goes.
-void ParamStore::apply(Prepared& prepared, ParamSet& next) {
-  next.residents = next.residents.with(std::move(prepared.residents));
-  bool moves = std::any_of(prepared.failures.begin(), prepared.failures.end(), [&](const auto& it) {
-    return !it.second.ok() || (next.failures && !(*next.failures)[it.first].ok());
-  });
-  if (!moves) return;
-  auto failures = next.failures ? *next.failures : std::vector<Status>(next.residents.size());
+void ParamStore::apply(Prepared& prepared, ParamSet& next) const {
+  std::vector<size_t> cured;  // residents that failed before
+  if (next.failures)
+    for (const auto& [index, value] : prepared.residents)
+      if (!(*next.failures)[index].ok()) cured.push_back(index);
+  const size_t count = compiled_graph_->lowered->residents.size();
+  if (next.residents.size() == count) {
+    next.residents = next.residents.with(std::move(prepared.residents));
+  } else {  // the first set
+    std::vector<Tensor> all(count);
+    for (auto& [index, value] : prepared.residents) all[index] = std::move(value);
+    next.residents = SharedVector(std::move(all));
+  }
+  if (cured.empty() && prepared.failures.empty()) return;
+  auto failures = next.failures ? *next.failures : std::vector<Status>(count);
+  for (size_t index : cured) failures[index] = {};
   for (auto& [index, status] : prepared.failures) failures[index] = std::move(status);
   next.failures = std::make_shared<const std::vector<Status>>(std::move(failures));
 }

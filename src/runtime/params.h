@@ -116,8 +116,8 @@ class ParamStore {
  private:
   struct Prepared {  // of a set that is being made
     std::vector<SharedVector<Tensor>::Change> residents;
-    std::vector<std::pair<size_t, Status>> failures;
-    std::vector<FormKey> forms;  // that are new
+    std::vector<std::pair<size_t, Status>> failures;  // of residents
+    std::vector<FormKey> forms;                       // that are new
   };
   void note_reads();
   std::vector<uint32_t> readers_of(std::span<const uint32_t> params) const;  // pieces
@@ -133,8 +133,9 @@ class ParamStore {
   Result<Change> change_to(std::shared_ptr<const ParamSet> base, ParamSet next, std::span<const uint32_t> changed,
                            Weights& owner, const Change* tried = nullptr) const;
   bool reuse(const Piece& piece, const ParamSet& tried, const ParamSet& next, Prepared& prepared) const;
+  Status prepare_one(const Piece& piece, const ParamSet& next, Weights& owner, Prepared& prepared) const;
   Status prepare_all(std::span<const uint32_t> stale, const ParamSet& next, Weights& owner, Prepared& prepared) const;
-  static void apply(Prepared& prepared, ParamSet& next);
+  void apply(Prepared& prepared, ParamSet& next) const;
   void note_first_unset(ParamSet& set) const;
   std::vector<std::pair<std::string_view, Tensor>> take_originals(ParamSet& set,
                                                                   std::span<const uint32_t> changed) const;

@@ -52,39 +52,70 @@ inline void pack_square(const PackPiece& piece, int64_t t, int64_t c, float* to,
   for (int i = 0; i < kLanes; ++i) store(to + i * width, square[i]);
 }
 
-// Copies columns [begin, end) of a piece to column `to` of a strip.
-inline void pack_columns(const PackPiece& piece, int64_t k, int64_t begin, int64_t end, float* to, int64_t width) {
-  // Of a transposed piece a cache line of each column at a time.
+struct Span {
+  int64_t begin, end;
+};
+
+// Copies columns of a transposed piece to a strip: of each column a cache line at a time.
+inline void pack_transposed(const PackPiece& piece, Span terms, Span columns, float* to, int64_t width) {
   constexpr int64_t kTermsAtOnce = 16;
-  int64_t whole = piece.k_stride == 1 ? k / kTermsAtOnce * kTermsAtOnce : 0, squares = (end - begin) / kLanes * kLanes;
-  for (int64_t t = 0; t < whole; t += kTermsAtOnce) {
-    for (int64_t c = 0; c < squares; c += kLanes)
+  auto [begin, end] = columns;
+  int64_t squares = begin + (end - begin) / kLanes * kLanes, t = terms.begin;
+  for (; t + kTermsAtOnce <= terms.end; t += kTermsAtOnce) {
+    for (int64_t c = begin; c < squares; c += kLanes)
       for (int64_t i = t; i < t + kTermsAtOnce; i += kLanes)
-        pack_square(piece, i, begin + c, to + i * width + c, width);
-    for (int64_t c = begin + squares; c < end; ++c)
+        pack_square(piece, i, c, to + i * width + c - begin, width);
+    for (int64_t c = squares; c < end; ++c)
       for (int64_t i = t; i < t + kTermsAtOnce; ++i) to[i * width + c - begin] = piece.data[i + c * piece.n_stride];
   }
-  for (int64_t t = whole; t < k; ++t) {
+  for (; t < terms.end; ++t)
+    for (int64_t c = begin; c < end; ++c) to[t * width + c - begin] = piece.data[t + c * piece.n_stride];
+}
+
+// Copies columns of a piece to a strip, row by row.
+inline void pack_rows(const PackPiece& piece, Span terms, Span columns, float* to, int64_t width) {
+  for (int64_t t = terms.begin; t < terms.end; ++t) {
     const LooseFloat* row = piece.data + t * piece.k_stride;
-    for (int64_t c = begin; c < end; ++c) to[t * width + c - begin] = row[c * piece.n_stride];
+    float* to_row = to + t * width - columns.begin;
+    int64_t c = columns.begin;
+    if (piece.n_stride == 1)
+      for (; c + kLanes <= columns.end; c += kLanes) __builtin_memcpy(to_row + c, row + c, sizeof(Vec));
+    for (; c < columns.end; ++c) to_row[c] = row[c * piece.n_stride];
+  }
+}
+
+// Copies columns of a piece, whose first column is column `first` of all. A processor fetches ahead what lies behind
+// what it has just read. So some rows are read from front to back: strip by strip, each row would be read in small
+// pieces.
+inline void pack_piece(const PackArgs& p, const PackPiece& piece, int64_t first, Span columns, int64_t width) {
+  constexpr int64_t kRowsAtOnce = 8;
+  bool is_transposed = piece.k_stride == 1;
+  int64_t at_once = is_transposed ? p.k : kRowsAtOnce;
+  for (int64_t t = 0; t < p.k; t += at_once) {
+    Span terms = {t, min(t + at_once, p.k)};
+    for (int64_t c = columns.begin, next; c < columns.end; c = next) {
+      int64_t strip = (first + c) / width, start = strip * width - first;
+      next = min(columns.end, start + width);
+      float* to = p.packed + strip * width * p.k + c - start;
+      if (is_transposed)
+        pack_transposed(piece, terms, {c, next}, to, width);
+      else
+        pack_rows(piece, terms, {c, next}, to, width);
+    }
   }
 }
 
 inline void pack_run(const PackArgs& p, int64_t begin, int64_t end) {
-  int64_t width = strip_of(panel_width(p.n)), strips = panel_width(p.n) / width;
-  for (int64_t strip = begin * strips; strip < end * strips; ++strip) {
-    float* to = p.packed + strip * width * p.k;
-    int64_t lo = strip * width, hi = lo + width, first_of_piece = 0;
-    if (hi > p.n) {
-      for (int64_t i = 0; i < width * p.k; ++i) to[i] = 0;
-    }
-    for (int i = 0; i < p.piece_count; ++i) {
-      const PackPiece& piece = p.pieces[i];
-      int64_t from = max(lo - first_of_piece, 0);
-      int64_t until = min(hi - first_of_piece, piece.n);
-      if (from < until) pack_columns(piece, p.k, from, until, to + first_of_piece + from - lo, width);
-      first_of_piece += piece.n;
-    }
+  int64_t panel = panel_width(p.n), width = strip_of(panel), lo = begin * panel, hi = end * panel, first = 0;
+  for (int64_t c = max(lo, p.n / width * width); c < hi; c += width) {  // strips with columns beyond n
+    float* strip = p.packed + c * p.k;
+    for (int64_t i = 0; i < width * p.k; ++i) strip[i] = 0;
+  }
+  for (int i = 0; i < p.piece_count; ++i) {
+    const PackPiece& piece = p.pieces[i];
+    Span columns = {max(lo - first, 0), min(hi - first, piece.n)};
+    if (columns.begin < columns.end) pack_piece(p, piece, first, columns, width);
+    first += piece.n;
   }
 }
 

@@ -309,7 +309,7 @@ static void leave_rounding_to_store(DType dtype, RegionProgram& program) {
   args.op_count--;
 }
 
-std::string_view build_region(const Graph& graph, const Node& node, RegionProgram& program) {
+std::string_view emit_region(const Graph& graph, const Node& node, RegionProgram& program) {
   if (node.out.size() != 1) return "more than one output";
   std::string_view why;
   uint8_t result = 0;
@@ -330,6 +330,11 @@ std::string_view build_region(const Graph& graph, const Node& node, RegionProgra
   program.args.outputs[0] = {.type = *type, .reg = result};
   program.args.output_count = 1;
   leave_rounding_to_store(node.out[0].dtype, program);
+  return {};
+}
+
+std::string_view build_region(const Graph& graph, const Node& node, RegionProgram& program) {
+  if (std::string_view why = emit_region(graph, node, program); !why.empty()) return why;
   join_pairs(program);
   return assign_registers(program.args, program.ops) ? std::string_view() : "too many values at once";
 }

@@ -25,7 +25,10 @@ struct RegionProgram {
   InlinedVector<RegionSource, 4> sources;  // by region input
 };
 
-// Builds the program of one node (an elementwise op, a gate or a region). Returns an empty text, or why there is none.
+// Writes the program of one node (an elementwise op, a gate or a region), in which each value has a register of its
+// own. Returns an empty text, or why there is none.
+std::string_view emit_region(const Graph& graph, const Node& node, RegionProgram& program);
+// The same, with few registers: it is ready to run.
 std::string_view build_region(const Graph& graph, const Node& node, RegionProgram& program);
 
 // Joins pairs of ops that have one loop, where nothing else reads the result of the first. Each value of the program
