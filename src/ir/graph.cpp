@@ -252,11 +252,6 @@ void visit_symbols(const Node& node, VisitSymbol visit) {
   }
 }
 
-void visit_symbols(const Graph& graph, VisitSymbol visit) {
-  for (const Node& node : graph.nodes()) visit_symbols(node, visit);
-  for (const Guard& guard : graph.guards()) visit_symbols(guard, visit);
-}
-
 void visit_decided_sizes(const Node& node, VisitDecided visit) {
   if (!node.attrs.info()->decides_sizes) return;
   const Attrs& attrs = node.attrs;
