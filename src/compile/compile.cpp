@@ -120,27 +120,32 @@ static void log_pass(const Host& host, const RewriteReport::PassTime& pass) {
            [&] { return format("pass {}: {:.3} ms, {} made", pass.pass, pass.ms, plural(pass.nodes, "node")); });
 }
 
-static Result<Graph> run_pass(const Pass& pass, Graph given, PassContext& context);
+static Status run_pass(const Pass& pass, Graph& graph, PassContext& context);
 
-static Result<Graph> run_in_bodies(const Pass& pass, Graph graph, PassContext& context) {
-  if (!graph.has_bodies()) return graph;
+static Result<Graph> run_in_body(const Pass& pass, const Graph& given, PassContext& context) {
+  Graph body = given;
+  RLX_TRY(run_pass(pass, body, context));
+  return with_sizes_of(given, std::move(body));
+}
+
+static Status run_in_bodies(const Pass& pass, Graph& graph, PassContext& context) {
+  if (!graph.has_bodies()) return {};
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     for (std::string_view attr : body_attrs(graph.node(i).op)) {
-      std::shared_ptr<const Graph> given = graph.node(i).attrs.graph(attr);
-      auto body = run_pass(pass, *given, context);
-      if (body.ok()) body = with_sizes_of(*given, *std::move(body));
+      Result<Graph> body = run_in_body(pass, *graph.node(i).attrs.graph(attr), context);
       if (!body.ok())
         return std::move(body).status().prefixed("in '" + std::string(attr) + "' of " + graph.describe(i) + ": ");
       graph.set_attr(i, attr, std::make_shared<const Graph>(*std::move(body)));
     }
   }
-  return graph;
+  return {};
 }
 
 // A body is a graph like any other: a pass runs on every one, at every level.
-static Result<Graph> run_pass(const Pass& pass, Graph given, PassContext& context) {
-  if (pass.inside_out) return pass.run(RLX_TRY(run_in_bodies(pass, std::move(given), context)), context);
-  return run_in_bodies(pass, RLX_TRY(pass.run(std::move(given), context)), context);
+static Status run_pass(const Pass& pass, Graph& graph, PassContext& context) {
+  if (pass.inside_out) RLX_TRY(run_in_bodies(pass, graph, context));
+  graph = RLX_TRY(pass.run(std::move(graph), context));
+  return pass.inside_out ? Status() : run_in_bodies(pass, graph, context);
 }
 
 Status check_outputs(const Graph& graph) {
@@ -224,7 +229,7 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
     if (is_skipped(pass.name)) continue;
     if (host) RLX_TRY(host->progress("compile", static_cast<double>(&pass - kPasses) / std::size(kPasses)));
     Stopwatch watch;
-    graph = RLX_TRY(run_pass(pass, std::move(graph), context));
+    RLX_TRY(run_pass(pass, graph, context));
     widens &= pass.run != widen_halves;  // what a later rule makes is not widened any more
     report.passes.push_back({std::string(pass.name), watch.ms(), graph.nodes().size()});
     if (host) log_pass(*host, report.passes.back());

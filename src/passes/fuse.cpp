@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forms the composites that this device has a kernel for. The stages build on one another. Attention is formed before
 // `linear` could take its products; a gate is formed before its activation could join a product.
+#include <algorithm>
 #include <array>
 
 #include "base/lasting.h"
@@ -8,6 +9,10 @@
 #include "rules/rules.h"
 
 namespace rlx {
+
+static bool has_stand_ins(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [&](const Node& node) { return graph.info(node).is(kStandIn); });
+}
 
 Result<Graph> fuse_composites(Graph graph, PassContext& context) {
   static const auto& kStages = lasting([] {
@@ -30,7 +35,7 @@ Result<Graph> fuse_composites(Graph graph, PassContext& context) {
   static const RuleSet& kNoRules = lasting([] { return RuleSet(); });
   for (const RuleSet& rules : kStages) {
     graph = RLX_TRY(rewrite(std::move(graph), rules, options));
-    graph = RLX_TRY(rewrite(std::move(graph), kNoRules, end));
+    if (has_stand_ins(graph)) graph = RLX_TRY(rewrite(std::move(graph), kNoRules, end));
   }
   return graph;
 }
