@@ -271,6 +271,8 @@ static bool has_large_terms(const std::vector<Term>& a, const std::vector<Term>&
 
 Dim operator*(const Dim& a, const Dim& b) {
   if (!a.terms_ && !b.terms_) return Dim(multiply(a.literal_, b.literal_));
+  if (a.is(1)) return b;  // most products begin so
+  if (b.is(1)) return a;
   if (is_too_long(a, b)) return of_two(Atom::kProduct, a, b);
   std::vector<Term> left = terms_of(a), right = terms_of(b), product;
   if (has_large_terms(left, right)) return of_two(Atom::kProduct, a, b);

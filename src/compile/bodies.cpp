@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/free_name.h"
+#include "ir/symbols.h"
 #include "passes/graph_copy.h"
 #include "plan/control.h"
 
@@ -32,20 +33,6 @@ Result<Graph> with_body_params(const Graph& given) {
   for (const Node& node : given.nodes())
     for (const BodyParam& param : body_params(node)) RLX_TRY(add_body_param(graph, param));
   return graph;
-}
-
-// The body without the symbols that it does not use. It may declare all symbols of the graph around it, and every pass
-// would copy them with it.
-static Result<Graph> with_used_symbols(Graph body) {
-  std::unordered_set<std::string_view> used;
-  auto use = [&](const std::string& symbol) { used.insert(symbol); };
-  for (const Node& node : body.nodes()) visit_symbols(node, use);
-  if (used.size() >= body.symbols().size()) return body;
-  Graph made(body.name(), &body.table());
-  GraphCopy copy(body, made);
-  RLX_TRY(copy.declare_used());
-  RLX_TRY(copy.copy_all());
-  return made;
 }
 
 using Names = std::unordered_set<std::string>;

@@ -24,6 +24,7 @@ namespace rlx {
 struct Pass {
   std::string_view name;
   PassFn run;
+  HasWorkFn has_work;
   bool inside_out = false;  // on bodies before the graph around them
 };
 constexpr bool kInsideOut = true;
@@ -32,22 +33,22 @@ constexpr bool kInsideOut = true;
 // sizes. Two further stages make no graph: `lower` finds when each value is computed and which kernel computes it, and
 // `prologue` cuts out the pieces that depend on params and constants alone.
 static constexpr Pass kPasses[] = {
-    {"inline", inline_customs},               // custom ops become their bodies, or calls of the host
-    {"canonicalize", canonicalize},           // equal meanings get one form, equal values one node
-    {"fold", fold_constants},                 // typed eval of constants
-    {"precision", assign_precision},          // the float dtype to compute in, if the option names one
-    {"branches", inline_branches},            // an `if` whose condition is known is replaced by its branch
-    {"sink", sink_residents},                 // operands that depend on params and constants alone move into bodies
-    {"hoist", hoist_invariants, kInsideOut},  // values that do not vary move out of loops
-    {"fuse", fuse_composites},                // composites that this device has a kernel for
-    {"layout", choose_layouts},               // transposes and splits around composites become their layout
-    {"merge-siblings", merge_siblings},       // products that share their left input become one: QKV, gate and up
-    {"expand", expand_composites},            // composites without a kernel on this device
-    {"widen", widen_halves},                  // halves for which it has kernels in f32 only
-    {"simplify", simplify},                   // canonicalize and fold again, after expand; chains of scalars
-    {"regions", group_elementwise},           // the remaining elementwise nodes, in one kernel per region
-    {"dce", drop_dead_nodes},                 // nodes that no output depends on
-    {"check-supported", check_supported},     // names every node left without a kernel, and why
+    {"inline", inline_customs, has_customs},                 // custom ops become their bodies, or calls of the host
+    {"canonicalize", canonicalize, may_canonicalize},        // equal meanings get one form, equal values one node
+    {"fold", fold_constants, has_foldable},                  // typed eval of constants
+    {"precision", assign_precision, has_other_precision},    // the float dtype to compute in, if the option names one
+    {"branches", inline_branches, has_known_branch},         // an `if` of a known condition is replaced by its branch
+    {"sink", sink_residents, has_control_flow},              // operands of params and constants alone go into bodies
+    {"hoist", hoist_invariants, has_loop, kInsideOut},       // values that do not vary move out of loops
+    {"fuse", fuse_composites, may_fuse},                     // composites that this device has a kernel for
+    {"layout", choose_layouts, may_choose_layouts},          // transposes and splits at composites become their layout
+    {"merge-siblings", merge_siblings, may_merge_siblings},  // products that share their left input become one: QKV
+    {"expand", expand_composites, has_composite},            // composites without a kernel on this device
+    {"widen", widen_halves, has_half},                       // halves for which it has kernels in f32 only
+    {"simplify", simplify, may_simplify},                    // as canonicalize and fold; chains of scalars
+    {"regions", group_elementwise, has_elementwise},         // the remaining elementwise nodes, a kernel per region
+    {"dce", drop_dead_nodes, has_dead_node},                 // nodes that no output depends on
+    {"check-supported", check_supported, has_unsupported},   // names every node left without a kernel, and why
 };
 
 std::vector<std::string_view> pass_names() {
@@ -120,27 +121,43 @@ static void log_pass(const Host& host, const RewriteReport::PassTime& pass) {
            [&] { return format("pass {}: {:.3} ms, {} made", pass.pass, pass.ms, plural(pass.nodes, "node")); });
 }
 
-static Result<Graph> run_pass(const Pass& pass, Graph given, PassContext& context);
+// Whether the pass has something to do in the graph or one of its bodies.
+static bool has_work(const Pass& pass, const Graph& graph, const PassContext& context) {
+  if (pass.has_work(graph, context)) return true;
+  auto has_work_inside = [&](const Node& node) {
+    return std::ranges::any_of(body_attrs(node.op),
+                               [&](std::string_view attr) { return has_work(pass, *node.attrs.graph(attr), context); });
+  };
+  return graph.has_bodies() && std::ranges::any_of(graph.nodes(), has_work_inside);
+}
 
-static Result<Graph> run_in_bodies(const Pass& pass, Graph graph, PassContext& context) {
-  if (!graph.has_bodies()) return graph;
+static Status run_pass(const Pass& pass, Graph& graph, PassContext& context);
+
+static Result<Graph> run_in_body(const Pass& pass, const Graph& given, PassContext& context) {
+  Graph body = given;
+  RLX_TRY(run_pass(pass, body, context));
+  return with_sizes_of(given, std::move(body));
+}
+
+static Status run_in_bodies(const Pass& pass, Graph& graph, PassContext& context) {
+  if (!graph.has_bodies()) return {};
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     for (std::string_view attr : body_attrs(graph.node(i).op)) {
-      std::shared_ptr<const Graph> given = graph.node(i).attrs.graph(attr);
-      auto body = run_pass(pass, *given, context);
-      if (body.ok()) body = with_sizes_of(*given, *std::move(body));
+      if (!has_work(pass, *graph.node(i).attrs.graph(attr), context)) continue;
+      Result<Graph> body = run_in_body(pass, *graph.node(i).attrs.graph(attr), context);
       if (!body.ok())
         return std::move(body).status().prefixed("in '" + std::string(attr) + "' of " + graph.describe(i) + ": ");
       graph.set_attr(i, attr, std::make_shared<const Graph>(*std::move(body)));
     }
   }
-  return graph;
+  return {};
 }
 
 // A body is a graph like any other: a pass runs on every one, at every level.
-static Result<Graph> run_pass(const Pass& pass, Graph given, PassContext& context) {
-  if (pass.inside_out) return pass.run(RLX_TRY(run_in_bodies(pass, std::move(given), context)), context);
-  return run_in_bodies(pass, RLX_TRY(pass.run(std::move(given), context)), context);
+static Status run_pass(const Pass& pass, Graph& graph, PassContext& context) {
+  if (pass.inside_out) RLX_TRY(run_in_bodies(pass, graph, context));
+  if (pass.has_work(graph, context)) graph = RLX_TRY(pass.run(std::move(graph), context));
+  return pass.inside_out ? Status() : run_in_bodies(pass, graph, context);
 }
 
 Status check_outputs(const Graph& graph) {
@@ -210,9 +227,21 @@ static Status verified(const Graph& graph, const std::string& when) {
   return status.code() == Code::kInternal ? std::move(status).prefixed(when + ": ") : status;
 }
 
+// Whether the graph only moves and packs params, as most pieces of the prologue do. The passes have seen its nodes in
+// the graph that it was cut out of, and in fewer of them there is nothing new to find.
+static bool is_piece_of_views(const Graph& graph) {
+  auto is_view = [&](const Node& node) {
+    return graph.info(node).is(kLeaf) || graph.info(node).is(kView) || node.op == Op::kPrepack;
+  };
+  return graph.is_prologue() && std::ranges::all_of(graph.nodes(), is_view);
+}
+
 static Result<Graph> run_passes(const Graph& given, const Device& device, const Device* fallback,
                                 const CompileOptions& options, RewriteReport& report, const Host* host) {
-  auto is_skipped = [&](std::string_view pass) { return contains(options.skip, pass); };
+  bool only_checks = is_piece_of_views(given);
+  auto is_skipped = [&](std::string_view pass) {
+    return contains(options.skip, pass) || (only_checks && pass != "check-supported");
+  };
   bool widens = !is_skipped("widen");
   PassContext context;
   set_context(context, device, fallback, options, widens);
@@ -224,7 +253,7 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
     if (is_skipped(pass.name)) continue;
     if (host) RLX_TRY(host->progress("compile", static_cast<double>(&pass - kPasses) / std::size(kPasses)));
     Stopwatch watch;
-    graph = RLX_TRY(run_pass(pass, std::move(graph), context));
+    RLX_TRY(run_pass(pass, graph, context));
     widens &= pass.run != widen_halves;  // what a later rule makes is not widened any more
     report.passes.push_back({std::string(pass.name), watch.ms(), graph.nodes().size()});
     if (host) log_pass(*host, report.passes.back());

@@ -188,8 +188,13 @@ Status Graph::add_output(std::string_view name, Value value) {
 // ---- looking ----
 
 std::vector<bool> Graph::ops() const {
-  std::vector<bool> is_there(count_of_.size());
-  for (size_t op = 0; op < count_of_.size(); op++) is_there[op] = count_of_[op] > 0;
+  std::span<const OpInfo> rows = table_->rows();
+  std::vector<bool> is_there;
+  for (size_t row = 0; row < count_of_.size(); row++) {
+    if (count_of_[row] == 0) continue;
+    if (is_there.size() <= rows[row].id) is_there.resize(rows[row].id + size_t{1});
+    is_there[rows[row].id] = true;
+  }
   return is_there;
 }
 
@@ -257,11 +262,6 @@ void visit_symbols(const Node& node, VisitSymbol visit) {
   }
 }
 
-void visit_symbols(const Graph& graph, VisitSymbol visit) {
-  for (const Node& node : graph.nodes()) visit_symbols(node, visit);
-  for (const Guard& guard : graph.guards()) visit_symbols(guard, visit);
-}
-
 void visit_decided_sizes(const Node& node, VisitDecided visit) {
   if (!node.attrs.info()->decides_sizes) return;
   const Attrs& attrs = node.attrs;
@@ -305,8 +305,9 @@ bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {
 
 void Graph::count(const Node& node, int by) {
   const OpInfo& info = this->info(node);
-  if (count_of_.size() <= info.id) count_of_.resize(info.id + size_t{1});
-  count_of_[info.id] += by;
+  auto row = static_cast<size_t>(&info - table_->rows().data());  // not by id: ids have wide gaps
+  if (count_of_.size() <= row) count_of_.resize(row + 1);
+  count_of_[row] += by;
   with_bodies_ += info.has_bodies ? by : 0;
   deciding_ += info.decides_sizes ? by : 0;
   if (info.decides_sizes) count_decided(node, by);

@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The symbols of whole graphs; graph.h has those of a node.
+// The symbols of whole graphs; graph.h has those of a node. A body has only those symbols of the graph around it that
+// it uses: if each had all of them, many bodies would take quadratic time.
 #pragma once
+
+#include <span>
 
 #include "ir/graph.h"
 
 namespace rlx {
 
 void visit_symbols(const Graph& graph, VisitSymbol visit);  // of its nodes and guards
+
+// Declares the symbols of the dims in `to`, with the ranges that they have in `from`.
+Status share_symbols(const Graph& from, std::span<const Dim> dims, Graph& to);
+
+// The graph with no other symbols than those it uses. They have the ranges that they have in the graph, or around it:
+// the result stands alone.
+Result<Graph> with_used_symbols(Graph graph);
 
 }  // namespace rlx

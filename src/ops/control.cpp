@@ -4,6 +4,7 @@
 #include "ops/control.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <set>
 #include <unordered_map>
@@ -385,21 +386,12 @@ class LoopTypes {
     if (args_.graph.implies(asked.relation, asked.a, asked.b)) return false;
     if (!may_hold(asked)) return length_ && args_.graph.implies(Guard::kEqual, 0, *length_);
     if (!guarded_) guarded_ = *given_;
-    RLX_TRY(share_symbols(asked));
+    RLX_TRY(share_symbols(args_.graph, std::array{asked.a, asked.b}, *guarded_));
     Status refused = guarded_->add_guard(asked);
     if (refused.ok()) return true;
     if (!length_) return args_.fail(Code::kShape, format("{}: no trip ends: {}", what(i), refused.message()));
     RLX_TRY(args_.require(Guard::kEqual, 0, *length_));
     return true;
-  }
-  // A body has only those symbols of the graph around it that it uses.
-  Status share_symbols(const Guard& guard) {
-    Status status;
-    visit_symbols(guard, [&](const std::string& symbol) {
-      if (status.ok() && !guarded_->has_symbol(symbol))
-        status = guarded_->declare_symbol(symbol, args_.graph.symbol_range(symbol));
-    });
-    return status;
   }
   // Whether sizes of the graph around may meet the guard, which is not recorded.
   bool may_hold(const Guard& guard) {

@@ -2,6 +2,7 @@
 // Non-maximum suppression: boxes in order of their scores, each kept unless it overlaps one that was kept before it.
 #include <limits>
 
+#include "ir/symbols.h"
 #include "ops/expr.h"
 
 namespace rlx {
@@ -41,11 +42,10 @@ static Expr overlaps(Expr a, Expr b, double iou) {
 
 // One trip: (kept[B,C,N], count[B,C], i, boxes[B,C,N,4], good[B,C,N], most) -> kept and count after the decision on box
 // i.
-static Result<std::shared_ptr<const Graph>> body_of(Graph& parent, const Expr& boxes, const Expr& good, double iou) {
+static Result<std::shared_ptr<const Graph>> body_of(const Graph& parent, const Expr& boxes, const Expr& good,
+                                                    double iou) {
   auto body = std::make_shared<Graph>("", &parent.table());
-  // The body may outlive the graphs around it, so it declares their symbols.
-  for (const Graph* graph = &parent; graph; graph = graph->around())
-    for (const auto& [symbol, range] : graph->symbols()) RLX_TRY(body->declare_symbol(symbol, range));
+  for (const Expr& operand : {boxes, good}) RLX_TRY(share_symbols(parent, operand.dims(), *body));
   Builder b(*body);
   std::vector<Dim> lines{boxes.dim(0), boxes.dim(1)};
   auto input = [&](const char* name, DType dtype, std::vector<Dim> dims) -> Result<Expr> {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/symbols.h"
 #include "ops/act.h"
 
 namespace rlx {
@@ -13,6 +14,8 @@ namespace rlx {
 static Expr body_input(Builder& body, Expr operand, const std::string& name, size_t dropped_axes) {
   if (!operand.valid()) return operand;
   std::vector<Dim> dims(operand.dims().begin() + static_cast<ptrdiff_t>(dropped_axes), operand.dims().end());
+  if (Status status = share_symbols(operand.builder().graph(), dims, body.graph()); !status.ok())
+    return body.fail(std::move(status));
   auto input = body.graph().add_input(name, operand.dtype(), std::move(dims));
   return input.ok() ? body.wrap(*input) : body.fail(std::move(input).status());
 }
@@ -21,8 +24,6 @@ Outputs scan(std::span<const Expr> carries, std::span<const Expr> xs, std::span<
              const StepBody& step) {
   Builder& b = carries.front().builder();
   Graph body("step");
-  for (const auto& [name, range] : b.graph().symbols())
-    if (Status status = body.declare_symbol(name, range); !status.ok()) return {b.fail(std::move(status))};
   Builder inner(body);
   std::vector<Expr> in;
   auto inputs = [&](std::span<const Expr> operands, const char* name, size_t dropped_axes) {

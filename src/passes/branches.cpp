@@ -34,7 +34,7 @@ static const Graph* known_branch(const Graph& graph, const Node& node) {
   return decided_sizes(branch).empty() ? &branch : nullptr;
 }
 
-static bool has_known_branch(const Graph& graph) {
+bool has_known_branch(const Graph& graph, const PassContext&) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(),
                      [&](const Node& node) { return known_branch(graph, node) != nullptr; });
 }
@@ -128,7 +128,7 @@ static Result<Graph> simplified(Graph graph, PassContext& context) {
 }
 
 Result<Graph> inline_branches(Graph graph, PassContext& context) {
-  for (bool has_replaced = true; has_replaced && has_known_branch(graph);) {
+  for (bool has_replaced = true; has_replaced && has_known_branch(graph, context);) {
     Inlining inlining(context.math);
     Graph made =
         RLX_TRY(with_replaced(graph, [&](GraphCopy& copy, uint32_t index) { return inlining.replaced(copy, index); }));

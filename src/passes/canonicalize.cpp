@@ -7,12 +7,21 @@
 
 namespace rlx {
 
-Result<Graph> canonicalize(Graph graph, PassContext& context) {
+static const RuleSet& rules() {
   static const RuleSet& kRules = lasting([] { return RuleSet{add_normal_form_rules}; });
+  return kRules;
+}
+
+bool may_canonicalize(const Graph& graph, const PassContext& context) {
+  return has_composite(graph, context) || has_dead_node(graph, context) ||
+         rules().may_fire(graph.ops(), context.math) || has_equal_nodes(graph);
+}
+
+Result<Graph> canonicalize(Graph graph, PassContext& context) {
   RewriteOptions options = context.rewrite_options("canonicalize");
   options.expands = is_spelling;
   options.merges = true;
-  return rewrite(drop_dead(std::move(graph)), kRules, options);
+  return rewrite(drop_dead(std::move(graph)), rules(), options);
 }
 
 }  // namespace rlx

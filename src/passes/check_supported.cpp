@@ -6,14 +6,26 @@
 
 namespace rlx {
 
+// Empty if the device has a kernel for the node, or need not compute it.
+static std::string why_refused(const Facts& facts, uint32_t node, const PassContext& context) {
+  const Graph& graph = facts.graph();
+  if (graph.info(graph.node(node)).is(kLeaf) || facts.is_resident({node, 0})) return {};
+  return context.refuses ? context.refuses(facts, {node, 0}) : "no device";
+}
+
+bool has_unsupported(const Graph& graph, const PassContext& context) {
+  Facts facts(graph);
+  for (uint32_t i = 0; i < graph.nodes().size(); i++)
+    if (!why_refused(facts, i, context).empty()) return true;
+  return false;
+}
+
 Result<Graph> check_supported(Graph graph, PassContext& context) {
   Facts facts(graph);
   std::string refused;
   size_t count = 0;
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
-    const Node& node = graph.node(i);
-    if (graph.info(node).is(kLeaf) || facts.is_resident({i, 0})) continue;
-    std::string why = context.refuses ? context.refuses(facts, {i, 0}) : "no device";
+    std::string why = why_refused(facts, i, context);
     if (why.empty()) continue;
     refused += "\n  " + graph.describe(i) + ": " + why;
     count++;

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decomposes composites without a kernel on the device, until none is left. Values that depend on params alone stay:
 // the prologue computes them by their definition.
+#include <algorithm>
+
 #include "base/lasting.h"
 #include "ir/facts.h"
 #include "passes/pass.h"
 
 namespace rlx {
+
+bool has_composite(const Graph& graph, const PassContext&) {
+  return std::ranges::any_of(graph.nodes(), [&](const Node& node) { return !graph.info(node).primitive(); });
+}
 
 Result<Graph> expand_composites(Graph graph, PassContext& context) {
   RewriteOptions options = context.rewrite_options("expand");

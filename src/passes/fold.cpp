@@ -94,9 +94,13 @@ Result<std::vector<Value>> fold_node(Graph& graph, const Node& node, Grade math)
   return constants;
 }
 
-Result<Graph> fold_constants(Graph graph, PassContext& context) {
+bool has_foldable(const Graph& graph, const PassContext& context) {
   auto is_ready = [&](const Node& node) { return worth_folding(graph, node, context.math); };
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_ready)) return graph;
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), is_ready);
+}
+
+Result<Graph> fold_constants(Graph graph, PassContext& context) {
+  if (!has_foldable(graph, context)) return graph;
   return with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
     return fold_node(copy.to(), copy.mapped_node(index), context.math);
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forms the composites that this device has a kernel for. The stages build on one another. Attention is formed before
 // `linear` could take its products; a gate is formed before its activation could join a product.
+#include <algorithm>
 #include <array>
 
 #include "base/lasting.h"
@@ -9,7 +10,7 @@
 
 namespace rlx {
 
-Result<Graph> fuse_composites(Graph graph, PassContext& context) {
+static const auto& stages() {
   static const auto& kStages = lasting([] {
     return std::to_array<RuleSet>({
         RuleSet({add_norm_rules, add_derived_rules, add_activation_rules, add_half_rules}),
@@ -20,6 +21,20 @@ Result<Graph> fuse_composites(Graph graph, PassContext& context) {
                 {add_view_rules}),
     });
   });
+  return kStages;
+}
+
+static bool has_stand_in(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [&](const Node& node) { return graph.info(node).is(kStandIn); });
+}
+
+bool may_fuse(const Graph& graph, const PassContext& context) {
+  std::vector<bool> ops = graph.ops();
+  auto may_fire = [&](const RuleSet& rules) { return rules.may_fire(ops, context.math); };
+  return has_composite(graph, context) || std::ranges::any_of(stages(), may_fire);
+}
+
+Result<Graph> fuse_composites(Graph graph, PassContext& context) {
   RewriteOptions options = context.rewrite_options("fuse");
   options.refuses = context.refuses;
   // At the end of a stage, scores that no attention has taken become the value that they stand for.
@@ -28,11 +43,11 @@ Result<Graph> fuse_composites(Graph graph, PassContext& context) {
     return facts.graph().info(facts.graph().node(value)).is(kStandIn);
   };
   static const RuleSet& kNoRules = lasting([] { return RuleSet(); });
-  for (const RuleSet& rules : kStages) {
+  for (const RuleSet& rules : stages()) {
     graph = RLX_TRY(rewrite(std::move(graph), rules, options));
-    graph = RLX_TRY(rewrite(std::move(graph), kNoRules, end));
+    if (has_stand_in(graph)) graph = RLX_TRY(rewrite(std::move(graph), kNoRules, end));
   }
-  return graph;
+  return rewrite(std::move(graph), kNoRules, end);  // of a graph with composites, values that are equal now become one
 }
 
 }  // namespace rlx

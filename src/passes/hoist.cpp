@@ -159,9 +159,16 @@ class Hoisting {
 
 }  // namespace
 
-Result<Graph> hoist_invariants(Graph graph, PassContext&) {
-  auto is_loop = [](const Node& node) { return node.op == Op::kWhile || node.op == Op::kScan; };
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_loop)) return graph;
+static bool is_loop(const Node& node) {
+  return node.op == Op::kWhile || node.op == Op::kScan;
+}
+
+bool has_loop(const Graph& graph, const PassContext&) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), is_loop);
+}
+
+Result<Graph> hoist_invariants(Graph graph, PassContext& context) {
+  if (!has_loop(graph, context)) return graph;
   return with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
     const Node& node = graph.node(index);
     if (!is_loop(node)) return std::vector<Value>();

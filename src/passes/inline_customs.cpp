@@ -16,7 +16,7 @@ static bool is_custom(const Node& node) {
   return node.op == Op::kCustom || node.op == Op::kCustomFn;
 }
 
-static bool has_customs(const Graph& graph) {
+bool has_customs(const Graph& graph, const PassContext&) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), is_custom);
 }
 
@@ -43,8 +43,8 @@ static Result<Graph> with_inlined(const Graph& graph, bool (*is_inlined)(const N
 }
 
 // The body of an op has no other body in it, but a function may be nested in a function.
-Result<Graph> inline_customs(Graph graph, PassContext&) {
-  while (has_customs(graph)) graph = RLX_TRY(with_inlined(graph, is_custom));
+Result<Graph> inline_customs(Graph graph, PassContext& context) {
+  while (has_customs(graph, context)) graph = RLX_TRY(with_inlined(graph, is_custom));
   return graph;
 }
 

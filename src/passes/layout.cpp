@@ -8,12 +8,20 @@
 
 namespace rlx {
 
+static const RuleSet& rules() {
+  static const RuleSet& kRules = lasting([] { return RuleSet({add_attention_layout_rules}, {add_view_rules}); });
+  return kRules;
+}
+
+bool may_choose_layouts(const Graph& graph, const PassContext& context) {
+  return !context.plain_layout && rules().may_fire(graph.ops(), context.math);
+}
+
 Result<Graph> choose_layouts(Graph graph, PassContext& context) {
   if (context.plain_layout) return graph;
-  static const RuleSet& kRules = lasting([] { return RuleSet({add_attention_layout_rules}, {add_view_rules}); });
   RewriteOptions options = context.rewrite_options("layout");
   options.refuses = context.refuses;
-  return rewrite(std::move(graph), kRules, options);
+  return rewrite(std::move(graph), rules(), options);
 }
 
 }  // namespace rlx

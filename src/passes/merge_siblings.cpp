@@ -7,11 +7,19 @@
 
 namespace rlx {
 
-Result<Graph> merge_siblings(Graph graph, PassContext& context) {
+static const RuleSet& rules() {
   static const RuleSet& kRules = lasting([] { return RuleSet{add_sibling_rules}; });
+  return kRules;
+}
+
+bool may_merge_siblings(const Graph& graph, const PassContext& context) {
+  return rules().may_fire(graph.ops(), context.math);
+}
+
+Result<Graph> merge_siblings(Graph graph, PassContext& context) {
   RewriteOptions options = context.rewrite_options("merge-siblings");
   options.refuses = context.refuses;
-  return rewrite(std::move(graph), kRules, options);
+  return rewrite(std::move(graph), rules(), options);
 }
 
 }  // namespace rlx

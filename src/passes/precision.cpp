@@ -189,11 +189,15 @@ class Conversion {
 
 }  // namespace
 
-Result<Graph> assign_precision(Graph graph, PassContext& context) {
+bool has_other_precision(const Graph& graph, const PassContext& context) {
   DType dtype = context.precision;
   auto is_other = [&](const ValueType& type) { return is_changeable(type.dtype) && type.dtype != dtype; };
   auto changes = [&](const Node& node) { return std::any_of(node.out.begin(), node.out.end(), is_other); };
-  if (dtype == DType::kNone || std::none_of(graph.nodes().begin(), graph.nodes().end(), changes)) return graph;
+  return dtype != DType::kNone && std::any_of(graph.nodes().begin(), graph.nodes().end(), changes);
+}
+
+Result<Graph> assign_precision(Graph graph, PassContext& context) {
+  if (!has_other_precision(graph, context)) return graph;
   return Conversion(graph, context.precision).run();
 }
 

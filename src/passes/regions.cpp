@@ -191,6 +191,11 @@ class Grouping {
 
 }  // namespace
 
+bool has_elementwise(const Graph& graph, const PassContext& context) {
+  auto is_elementwise = [&](const Node& node) { return graph.info(node).is(kElementwise); };
+  return context.refuses && std::ranges::any_of(graph.nodes(), is_elementwise);
+}
+
 Result<Graph> group_elementwise(Graph graph, PassContext& context) {
   if (!context.refuses) return graph;
   return Grouping(std::move(graph), context).run();

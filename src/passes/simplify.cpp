@@ -6,15 +6,24 @@
 
 namespace rlx {
 
-Result<Graph> simplify(Graph graph, PassContext& context) {
+static const RuleSet& rules() {
   static const RuleSet& kRules = lasting([] { return RuleSet{add_normal_form_rules, add_scalar_chain_rules}; });
+  return kRules;
+}
+
+bool may_simplify(const Graph& graph, const PassContext& context) {
+  return has_composite(graph, context) || has_foldable(graph, context) ||
+         rules().may_fire(graph.ops(), context.math) || has_equal_nodes(graph);
+}
+
+Result<Graph> simplify(Graph graph, PassContext& context) {
   RewriteOptions options = context.rewrite_options("simplify");
   options.refuses = context.refuses;
   options.merges = true;  // decompositions have much in common
   options.expands = [&](const Facts& facts, Value value) {
     return is_spelling(facts, value) && !context.supports(facts, value);
   };
-  return fold_constants(RLX_TRY(rewrite(std::move(graph), kRules, options)), context);
+  return fold_constants(RLX_TRY(rewrite(std::move(graph), rules(), options)), context);
 }
 
 }  // namespace rlx

@@ -2,6 +2,7 @@
 // Moves operands of control flow into its bodies if they depend on params and constants alone and are the same at every
 // trip. There they stay resident, and their readers find them packed.
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/contains.h"
@@ -115,13 +116,26 @@ class Sinking {
 
 }  // namespace
 
+bool has_control_flow(const Graph& graph, const PassContext&) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), is_control);
+}
+
 Result<Graph> sink_residents(Graph graph, PassContext& context) {
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_control)) return graph;
+  if (!has_control_flow(graph, context)) return graph;
   Sinking sinking(graph);
-  auto made = with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
+  std::unordered_map<uint32_t, std::vector<bool>> chosen;  // by node of which an operand sinks
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    if (!is_control(graph.node(i))) continue;
+    std::vector<bool> sinks = sinking.chosen(graph.node(i));
+    if (contains(sinks, true)) chosen.emplace(i, std::move(sinks));
+  }
+  if (context.report) context.report->visits += sinking.visits();
+  if (chosen.empty()) return graph;
+  return with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
+    auto found = chosen.find(index);
+    if (found == chosen.end()) return std::vector<Value>();
     const Node& node = graph.node(index);
-    std::vector<bool> sinks = is_control(node) ? sinking.chosen(node) : std::vector<bool>();
-    if (!contains(sinks, true)) return std::vector<Value>();
+    const std::vector<bool>& sinks = found->second;
     Attrs attrs = node.attrs;
     for (std::string_view attr : body_attrs(node.op))
       attrs = attrs.with(attr, RLX_TRY(sinking.body(node, attr, sinks)));
@@ -131,8 +145,6 @@ Result<Graph> sink_residents(Graph graph, PassContext& context) {
     Value made = RLX_TRY(copy.to().add(graph.info(node), in, std::move(attrs), node.name));
     return outputs_of(copy.to(), made.node);
   });
-  if (context.report) context.report->visits += sinking.visits();
-  return made;
 }
 
 }  // namespace rlx

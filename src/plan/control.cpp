@@ -33,11 +33,7 @@ struct BodySizes {
 BodySizes sizes_of(const Attrs& attrs, const Graph& body, const Plan& around, const UpperSizes& upper) {
   std::unordered_set<std::string> own;
   for (std::string& symbol : own_symbols(attrs, body)) own.insert(std::move(symbol));
-  BodySizes sizes;
-  // An upper size belongs to the outermost symbol of its name. If the plan around the body has that symbol, the body
-  // gets the size only if it shares the symbol; a symbol of its own with the same name does not get it.
-  for (const auto& entry : upper)
-    if (around.symbol(entry.first) == Plan::kNoSymbol) sizes.upper.push_back(entry);
+  BodySizes sizes{{}, upper};
   for (const auto& [name, range] : body.symbols()) {
     uint32_t symbol = own.contains(name) ? Plan::kNoSymbol : around.symbol(name);
     sizes.symbols.push_back(symbol);

@@ -40,7 +40,7 @@ struct JoinedSize {
 std::vector<JoinedSize> joined_sizes(const Node& node);
 
 // Plans the bodies of a step and adds the control to the plan. The memory of the bodies becomes the scratch of the
-// step. The operands of the step must be set.
+// step. The operands of the step must be set. `upper`: of symbols that only bodies have.
 Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const UpperSizes& upper, Step& step);
 
 }  // namespace rlx

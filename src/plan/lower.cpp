@@ -180,10 +180,7 @@ class SharedListing {
 
 // Whether a node of control flow is there: a region has a body too, which its kernel runs.
 bool has_control_flow(const Graph& graph) {
-  std::vector<bool> is_there = graph.ops();
-  for (size_t op = 0; op < is_there.size(); op++)
-    if (is_there[op] && !body_attrs(static_cast<Op>(op)).empty()) return true;
-  return false;
+  return graph.has_bodies() && std::ranges::any_of(graph.nodes(), is_control);
 }
 
 using LoweredGraph = Result<std::shared_ptr<const Lowered>>;

@@ -92,6 +92,14 @@ static void note_readers_of_symbols(Plan& plan) {
   }
 }
 
+// What bodies get of these upper sizes, besides those of the symbols that they share with the plan. An upper size
+// belongs to the outermost symbol of its name: a symbol of a body with the name of a symbol of the plan does not get
+// it.
+static UpperSizes upper_in_bodies(const Plan& plan, UpperSizes upper) {
+  std::erase_if(upper, [&](const auto& entry) { return plan.symbol(entry.first) != Plan::kNoSymbol; });
+  return upper;
+}
+
 // `requested`: outputs that should share the memory of inputs if they can. The aliases of `plan` must.
 static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, const UpperSizes& upper,
                                                 std::span<const SlotAlias> requested) {
@@ -106,7 +114,8 @@ static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, cons
                                       "' has no largest size, so it has no input's memory");
   Buffers buffers(lowered, *plan, sizes);
   RLX_TRY(buffers.add_all());
-  Steps steps(lowered, *plan, sizes, buffers, upper);
+  UpperSizes in_bodies = upper_in_bodies(*plan, upper);
+  Steps steps(lowered, *plan, sizes, buffers, in_bodies);
   RLX_TRY(steps.add_all());
   steps.cut_segments();
   find_alignments(*plan);

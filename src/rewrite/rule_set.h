@@ -104,6 +104,9 @@ struct RewriteOptions {
 // The reason in the report if a set of rules goes on for ever, which is our bug.
 inline constexpr const char* kOutOfBudget = "the rules did not come to rest";
 
+// Whether two nodes compute the same. If none do, nothing comes of merging.
+bool has_equal_nodes(const Graph& graph);
+
 // Applies rules until none fires, merges equal nodes, and drops dead ones. Inputs and outputs keep their order and
 // names. A graph in which no rule can fire stays as it is, unless the options ask to merge.
 Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& options);

@@ -45,8 +45,7 @@ Result<Graph> Workspace::run() {
   return finish();
 }
 
-// Whether two nodes compute the same. If none do, nothing comes of merging.
-static bool has_equal_nodes(const Graph& graph) {
+bool has_equal_nodes(const Graph& graph) {
   KnownNodes known(graph, graph.nodes().size());
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     const Node& node = graph.node(i);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/transforms.h"
 
+#include "ir/text.h"
 #include "ops/expr.h"
 
 namespace rlx::test {
@@ -64,29 +65,29 @@ Result<Graph> fuse_normal_form(Graph graph, PassContext& context) {
 
 using enum Composites;
 constexpr Transform kTransforms[] = {
-    {"decompose", decompose_composites, Grade::kExact, kRefused},
-    {"inline", inline_customs, Grade::kExact, kRefused},
-    {"canonicalize", canonicalize, Grade::kClose, kTaken},
-    {"canonicalize.strict", canonicalize, Grade::kExact, kTaken},
-    {"canonicalize.fast", canonicalize, Grade::kFast, kTaken},
-    {"fold", fold_constants, Grade::kClose, kTaken},
-    {"fold.strict", fold_constants, Grade::kExact, kTaken},
-    {"branches", inline_branches, Grade::kExact, kRefused},
-    {"sink", sink_residents, Grade::kExact, kRefused},
-    {"precision", in_f32, Grade::kClose, kRefused},
-    {"hoist", hoist_invariants, Grade::kExact, kRefused},
-    {"fuse", fuse_normal_form, Grade::kClose, kTaken},
-    {"fuse.strict", fuse_normal_form, Grade::kExact, kTaken},
-    {"layout", choose_layouts, Grade::kExact, kTaken},
-    {"merge-siblings", merge_siblings, Grade::kClose, kTaken},
-    {"merge-siblings.strict", merge_siblings, Grade::kExact, kTaken},
-    {"expand", expand_composites, Grade::kExact, kRefused},
-    {"widen", widen_where_f32_has_kernels, Grade::kClose, kTaken},
-    {"simplify", simplify, Grade::kClose, kRefused},
-    {"simplify.strict", simplify, Grade::kExact, kRefused},
-    {"regions", group_elementwise, Grade::kExact, kTaken},
-    {"dce", drop_dead_nodes, Grade::kExact, kTaken},
-    {"check-supported", check_supported, Grade::kExact, kTaken},
+    {"decompose", decompose_composites, nullptr, Grade::kExact, kRefused},
+    {"inline", inline_customs, has_customs, Grade::kExact, kRefused},
+    {"canonicalize", canonicalize, may_canonicalize, Grade::kClose, kTaken},
+    {"canonicalize.strict", canonicalize, may_canonicalize, Grade::kExact, kTaken},
+    {"canonicalize.fast", canonicalize, may_canonicalize, Grade::kFast, kTaken},
+    {"fold", fold_constants, has_foldable, Grade::kClose, kTaken},
+    {"fold.strict", fold_constants, has_foldable, Grade::kExact, kTaken},
+    {"branches", inline_branches, has_known_branch, Grade::kExact, kRefused},
+    {"sink", sink_residents, has_control_flow, Grade::kExact, kRefused},
+    {"precision", in_f32, nullptr, Grade::kClose, kRefused},
+    {"hoist", hoist_invariants, has_loop, Grade::kExact, kRefused},
+    {"fuse", fuse_normal_form, nullptr, Grade::kClose, kTaken},
+    {"fuse.strict", fuse_normal_form, nullptr, Grade::kExact, kTaken},
+    {"layout", choose_layouts, may_choose_layouts, Grade::kExact, kTaken},
+    {"merge-siblings", merge_siblings, may_merge_siblings, Grade::kClose, kTaken},
+    {"merge-siblings.strict", merge_siblings, may_merge_siblings, Grade::kExact, kTaken},
+    {"expand", expand_composites, has_composite, Grade::kExact, kRefused},
+    {"widen", widen_where_f32_has_kernels, nullptr, Grade::kClose, kTaken},
+    {"simplify", simplify, may_simplify, Grade::kClose, kRefused},
+    {"simplify.strict", simplify, may_simplify, Grade::kExact, kRefused},
+    {"regions", group_elementwise, has_elementwise, Grade::kExact, kTaken},
+    {"dce", drop_dead_nodes, has_dead_node, Grade::kExact, kTaken},
+    {"check-supported", check_supported, has_unsupported, Grade::kExact, kTaken},
 };
 
 }  // namespace
@@ -97,7 +98,11 @@ Result<Graph> Transform::run(const Graph& graph, Bounds bounds, RewriteReport* r
   context.checks_indices = bounds == Bounds::kError;
   context.math = math;
   if (composites == kTaken) context.refuses = [](const Facts&, Value) { return std::string(); };
-  return pass(graph, context);
+  bool is_idle = has_work && !has_work(graph, context);
+  Result<Graph> made = pass(graph, context);
+  if (is_idle && (!made.ok() || print(*made) != print(graph)))
+    return Status(Code::kInternal, "the pass does something, though it said that there is nothing to do");
+  return made;
 }
 
 Result<Graph> composed(const Graph& graph, RewriteReport* report) {

@@ -17,6 +17,7 @@ enum class Composites : uint8_t { kTaken, kRefused };
 struct Transform {
   std::string_view name;  // of the pass; with ".strict" if only exact rules may fire
   PassFn pass;
+  HasWorkFn has_work;  // null: not known
   Grade math;
   Composites composites;
 
@@ -29,7 +30,7 @@ std::span<const Transform> transforms();
 Result<Graph> composed(const Graph& graph, RewriteReport* report = nullptr);
 const Transform* find_transform(std::string_view name);  // null: no such transform
 
-// Whether there is a node of this op. Graph::ops() ends with the last op of which there was one.
+// Whether there is a node of this op. Graph::ops() ends with the last op of which there is one.
 bool has_op(const Graph& graph, Op op);
 
 }  // namespace rlx::test

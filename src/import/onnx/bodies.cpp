@@ -2,12 +2,13 @@
 // Sub-graphs that become bodies. In ONNX they may read any value around them. Our bodies are closed, so each such value
 // becomes an input, at every level between the body and the graph that has it.
 #include "import/onnx/importer.h"
+#include "ir/symbols.h"
 
 namespace rlx::onnx {
 
 Result<std::shared_ptr<const Graph>> BodyGraph::finish() {
   for (size_t i = 0; i < outputs.size(); i++) RLX_TRY(graph.add_output("y" + std::to_string(i), outputs[i]));
-  return std::make_shared<const Graph>(std::move(graph));
+  return std::make_shared<const Graph>(RLX_TRY(with_used_symbols(std::move(graph))));
 }
 
 Result<Value> Importer::capture(OnnxValue& value) {
@@ -54,12 +55,20 @@ Status Importer::fill_body(const GraphProto& graph, std::span<const ValueType> i
   return {};
 }
 
+Result<const Graph*> Importer::known_symbols() {
+  Graph& known = levels_.empty() ? symbols_ : levels_.back().symbols;
+  const auto& symbols = out_.graph.symbols();
+  for (size_t i = known.symbols().size(); i < symbols.size(); i++)
+    RLX_TRY(known.declare_symbol(symbols[i].first, symbols[i].second));
+  return &known;
+}
+
 Result<BodyGraph> Importer::body_graph(const GraphProto& graph, std::span<const ValueType> inputs,
                                        std::span<OnnxValue* const> captures) {
-  BodyGraph body{Graph(std::string(graph.name)), {}, {}, {captures.begin(), captures.end()}};
-  for (const auto& [name, range] : out_.graph.symbols()) RLX_TRY(body.graph.declare_symbol(name, range));
+  const Graph* known = RLX_TRY(known_symbols());
+  BodyGraph body{Graph(std::string(graph.name), &op_table(), known), {}, {}, {captures.begin(), captures.end()}};
   std::swap(out_.graph, body.graph);
-  levels_.push_back({&body.graph, {}, {}, {}});
+  levels_.push_back({&body.graph, {}, {}, {}, Graph("", &op_table(), known)});
   scopes_.emplace_back();
   Status status = fill_body(graph, inputs, body);
   scopes_.pop_back();

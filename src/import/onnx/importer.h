@@ -38,7 +38,8 @@ std::string lines(const auto& names) {
   return text;
 }
 
-// A sub-graph that runs as a body. It is closed: what it reads of the graphs around it are its last inputs.
+// A sub-graph that runs as a body. It is closed: what it reads of the graphs around it are its last inputs. Until it is
+// finished, it looks up symbols in the importer.
 struct BodyGraph {
   Graph graph;
   std::vector<Value> outputs;                     // not added yet
@@ -134,6 +135,7 @@ class Importer {
 
   // ---- bodies.cpp: sub-graphs ----
   Result<Value> capture(OnnxValue& value);
+  Result<const Graph*> known_symbols();
   Status fill_body(const GraphProto& graph, std::span<const ValueType> inputs, BodyGraph& body);
   Status finish_in_branches(const GraphProto& graph, std::span<const size_t> nodes);
 
@@ -154,13 +156,18 @@ class Importer {
   std::deque<GraphProto> made_graphs_;             // bodies of functions with the attributes of a call; see `keep`
   size_t expanded_ = 0;                            // nodes of functions and of unrolled trips
   std::vector<const FunctionProto*> functions_;    // that are being expanded
+  // The symbols of the graph of the model, in a graph of their own. A body under construction is in this scope: it
+  // knows the ranges of these symbols, and names its own otherwise. It is not in the scope of the graph itself, whose
+  // guards would prove what the body must prove alone.
+  Graph symbols_;
   struct Level {
     const Graph* around;                                 // the graph that its node is in
     std::unordered_map<const OnnxValue*, Value> inputs;  // by the value that they stand for
     std::vector<OnnxValue*> captures;
     std::map<const OnnxValue*, OnnxValue> sequences;  // of the graphs around, with their elements captured
+    Graph symbols;                                    // of its body, as `symbols_`
   };
-  std::vector<Level> levels_;                                  // of bodies that are being built
+  std::deque<Level> levels_;                                   // of bodies that are being built
   std::unordered_map<std::string, const std::byte*> weights_;  // by name of the param: its bytes
   Refusals refusals_;
   bool assumes_sizes_ = false;

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "import/onnx/control.h"
+#include "ir/symbols.h"
 
 namespace rlx::onnx {
 
@@ -28,9 +29,9 @@ bool keeps_condition(const BodyGraph& body) {
 Result<std::shared_ptr<const Graph>> loop_condition(const BodyGraph& body, bool has_trips) {
   Graph graph;
   Builder b(graph);
-  for (const auto& [name, range] : body.graph.symbols()) RLX_TRY(graph.declare_symbol(name, range));
   for (uint32_t input : body.graph.inputs()) {
     const ValueType& type = body.graph.node(input).out[0];
+    RLX_TRY(share_symbols(body.graph, type.dims, graph));
     RLX_TRY(graph.add_input(body.graph.leaf_name(input), type.dtype, type.dims));
   }
   auto in = [&](size_t i) { return b.wrap({graph.inputs()[i], 0}); };

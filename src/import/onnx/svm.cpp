@@ -8,6 +8,7 @@
 
 #include "import/onnx/importer.h"
 #include "import/onnx/ml.h"
+#include "ir/symbols.h"
 
 namespace rlx::onnx {
 
@@ -182,17 +183,12 @@ Expr coupled_round(Expr p, Expr q, int64_t classes) {
   return where(less(error, 0.005 / static_cast<double>(classes)), before, p);  // a row that has settled stays
 }
 
-Status copy_symbols(const Graph& from, Graph& to) {
-  for (const auto& [name, range] : from.symbols()) RLX_TRY(to.declare_symbol(name, range));
-  return {};
-}
-
 // A graph of a loop over `p` and whether it changed, with `q` besides: the condition of the loop or its body.
 enum class Part { kCondition, kBody };
 Result<std::shared_ptr<const Graph>> coupling(Part part, const Graph& around, const ValueType& p, const ValueType& q,
                                               int64_t classes) {
   BodyGraph body;
-  RLX_TRY(copy_symbols(around, body.graph));
+  for (const ValueType& type : {p, q}) RLX_TRY(share_symbols(around, type.dims, body.graph));
   Builder b(body.graph);
   Expr values = b.wrap(RLX_TRY(body.graph.add_input("p", p.dtype, p.dims)));
   Expr goes_on = b.wrap(RLX_TRY(body.graph.add_input("goes_on", DType::kBool, {})));

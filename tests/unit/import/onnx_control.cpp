@@ -52,6 +52,41 @@ TEST(onnx_control, branches_that_the_run_chooses_read_values_of_two_levels_aroun
   EXPECT_EQ(run(model, {x, truth(false), truth(true)}), (Numbers{-3, -5}));
 }
 
+// Many bodies would take quadratic time if each declared the sizes of all.
+TEST(onnx_control, a_body_declares_the_sizes_that_it_uses) {
+  constexpr int kBranches = 20;
+  Maker model(13);
+  model.input("p", 9, {});
+  for (int i = 0; i < kBranches; i++) {
+    std::string x = "x" + std::to_string(i), y = "y" + std::to_string(i);
+    Maker yes, no;
+    yes.node("Neg", {x}, {"negative"}).output("negative");
+    no.node("Exp", {x}, {"power"}).output("power");
+    model.input(x.c_str(), 1, {"s" + std::to_string(i)});
+    model.node("If", {"p"}, {y}, {Maker::attr("then_branch", yes), Maker::attr("else_branch", no)}).output(y.c_str());
+  }
+  auto imported = model.import();
+  ASSERT_TRUE(imported.ok()) << imported.status().message();
+  size_t symbols = 0;
+  for (const Node& node : imported->graph.nodes())
+    if (node.op == Op::kIf)
+      for (const char* branch : {"then", "else"}) symbols += node.attrs.graph(branch)->symbols().size();
+  EXPECT_EQ(symbols, 2u * kBranches);
+}
+
+// Both have a size that the run finds. The body names its own before it reads the other one.
+TEST(onnx_control, a_size_found_in_a_body_differs_from_one_found_around_it) {
+  Maker yes, no, model(13);
+  yes.node("NonZero", {"b"}, {"inside"}).node("Cast", {"inside"}, {"places"}, {Maker::attr("to", 1)});
+  yes.node("ReduceSum", {"places"}, {"sum"}, {Maker::attr("keepdims", 0)});
+  yes.node("Add", {"around", "sum"}, {"both"}).output("both");
+  no.node("Neg", {"around"}, {"negative"}).output("negative");
+  model.input("p", 9, {}).input("a", 1, {"4"}).input("b", 1, {"3"});
+  model.node("NonZero", {"a"}, {"found"}).node("Cast", {"found"}, {"around"}, {Maker::attr("to", 1)});
+  model.node("If", {"p"}, {"y"}, {Maker::attr("then_branch", yes), Maker::attr("else_branch", no)}).output("y");
+  EXPECT_EQ(run(model, {truth(true), row({0, 5, 0, 7}), row({1, 1, 1})}), (Numbers{4, 6}));
+}
+
 TEST(onnx_control, a_loop_counts_its_trips_and_obeys_its_condition) {
   Maker body, model(13);
   body.input("i", 7, {}).input("c", 9, {}).input("v", 1, {"2"});
