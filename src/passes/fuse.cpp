@@ -22,6 +22,7 @@ Result<Graph> fuse_composites(Graph graph, PassContext& context) {
   });
   RewriteOptions options = context.rewrite_options("fuse");
   options.refuses = context.refuses;
+  options.merges = true;  // passes since `canonicalize` have made constants and copies
   // At the end of a stage, scores that no attention has taken become the value that they stand for.
   RewriteOptions end = context.rewrite_options("fuse");
   end.expands = [](const Facts& facts, Value value) {
@@ -30,6 +31,7 @@ Result<Graph> fuse_composites(Graph graph, PassContext& context) {
   static const RuleSet& kNoRules = lasting([] { return RuleSet(); });
   for (const RuleSet& rules : kStages) {
     graph = RLX_TRY(rewrite(std::move(graph), rules, options));
+    options.merges = false;  // a set of rules leaves no equal nodes
     graph = RLX_TRY(rewrite(std::move(graph), kNoRules, end));
   }
   return graph;
