@@ -31,12 +31,13 @@ static bool has_stand_in(const Graph& graph) {
 bool may_fuse(const Graph& graph, const PassContext& context) {
   std::vector<bool> ops = graph.ops();
   auto may_fire = [&](const RuleSet& rules) { return rules.may_fire(ops, context.math); };
-  return has_composite(graph, context) || std::ranges::any_of(stages(), may_fire);
+  return has_composite(graph, context) || std::ranges::any_of(stages(), may_fire) || has_equal_nodes(graph);
 }
 
 Result<Graph> fuse_composites(Graph graph, PassContext& context) {
   RewriteOptions options = context.rewrite_options("fuse");
   options.refuses = context.refuses;
+  options.merges = true;  // passes since `canonicalize` have made constants and copies
   // At the end of a stage, scores that no attention has taken become the value that they stand for.
   RewriteOptions end = context.rewrite_options("fuse");
   end.expands = [](const Facts& facts, Value value) {
@@ -45,9 +46,10 @@ Result<Graph> fuse_composites(Graph graph, PassContext& context) {
   static const RuleSet& kNoRules = lasting([] { return RuleSet(); });
   for (const RuleSet& rules : stages()) {
     graph = RLX_TRY(rewrite(std::move(graph), rules, options));
+    options.merges = false;  // a set of rules leaves no equal nodes
     if (has_stand_in(graph)) graph = RLX_TRY(rewrite(std::move(graph), kNoRules, end));
   }
-  return rewrite(std::move(graph), kNoRules, end);  // of a graph with composites, values that are equal now become one
+  return graph;
 }
 
 }  // namespace rlx
