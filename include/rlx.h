@@ -232,7 +232,7 @@ RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_bl
  *   user          the first argument of every function below. The library never looks at it
  *   log           category: "device" "compile" "kernel" "plan" "params"; message: one line
  *   alloc         returns size bytes, aligned to align (a power of two). If it returns NULL, the call of the library
- *                 returns RLX_E_NO_MEMORY, unless it can do with less. Set together with dealloc. Small objects,
+ *                 returns RLX_E_NO_MEMORY, unless less will do. Set together with dealloc. Small objects,
  *                 constants of graphs and the working memory of ops without a kernel of their own use operator new
  *   dealloc       gives back what alloc gave, with the same size, align and kind
  *   thread_count  how many threads parallel_for may use. Set together with parallel_for; the library then makes no

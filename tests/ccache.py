@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks cmake/ccache.sh: an old precompiled header is gone when ccache begins, and all arguments arrive."""
+"""Checks cmake/ccache.sh: an old precompiled header is gone when ccache begins, headers count as they are written where one
+is made, and all arguments arrive."""
 import pathlib
 import subprocess
 import sys
 import tempfile
 
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "cmake/ccache.sh"
-CCACHE = '#!/bin/sh\nls\nprintf "%s\\n" "$@"\n'  # stands for ccache
+CCACHE = '#!/bin/sh\nls\necho "depend: ${CCACHE_DEPEND-no}"\nprintf "%s\\n" "$@"\n'  # stands for ccache
 
 
 def found(place, arguments):
-    """What the folder holds when ccache begins, and its arguments."""
+    """What the folder holds when ccache begins, its option, and its arguments."""
     for name in ("old.gch", "old.o"):
         (place / name).touch()
     done = subprocess.run(["sh", SCRIPT, place / "bin/ccache", *arguments], cwd=place, check=True, capture_output=True,
@@ -27,7 +28,7 @@ def main():
         (place / "bin/ccache").chmod(0o755)
         header = ["g++", "-x", "c++-header", "-DX=a b", "-o", "old.gch", "-c", "it.cxx"]
         source = ["g++", "-include", "old.gch", "-o", "old.o", "-c", "it.cpp"]
-        for arguments, files in ((header, ["bin", "old.o"]), (source, ["bin", "old.gch", "old.o"])):
+        for arguments, files in ((header, ["bin", "old.o", "depend: 1"]), (source, ["bin", "old.gch", "old.o", "depend: no"])):
             if found(place, arguments) != files + arguments:
                 sys.exit(f"{arguments}: {found(place, arguments)}, not {files + arguments}")
 

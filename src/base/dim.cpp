@@ -333,8 +333,9 @@ static Dim whole_part(const Dim& a, int64_t b) {
 
 static Dim extreme(Atom::Kind kind, const Dim& a, const Dim& b);
 
-// floor((k max(l, x) + c) / b) = max(floor((k l + c) / b), floor((k x + c) / b)) for numbers k >= 0, l and c, and so for
-// min. So a convolution after a transposed one has the size before both: (max(0, 2 n - 1) + 1) / 2 is n.
+// floor((k max(l, x) + c) / b) = max(floor((k l + c) / b), floor((k x + c) / b)), and the min of the two for k < 0.
+// Only where l, k and c are numbers: else there would be two quotients instead of one. So the size of a convolution
+// after a transposed one is that before both: (max(0, 2 n - 1) + 1) / 2 = max(0, n).
 static std::optional<Dim> quotient_of_extreme(const Dim& a, int64_t b) {
   const std::vector<Term>& terms = a.polynomial()->terms;
   const Term& term = terms[0];

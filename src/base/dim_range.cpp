@@ -31,8 +31,10 @@ static Interval divide_down(Interval a, Interval b) {
 
 // ---- sums whose terms depend on each other ----
 
-// Each term beside a remainder or an extreme examines all others beside it. Without a budget, the time would grow with
-// the factorial of their number.
+// A remainder or an extreme is examined together with all other terms of its sum. Without a budget, the time would grow
+// with the factorial of their number.
+constexpr int64_t kBudget = 512;
+
 bool Ranges::spend(const Dim& sum) {
   constexpr int64_t kLeast = 16;  // so that short sums, too, are examined at most 32 times
   budget_ -= std::max(kLeast, static_cast<int64_t>(sum.polynomial()->terms.size()));
@@ -74,7 +76,7 @@ std::optional<Interval> Ranges::range_by_extreme(const Dim& dim, const Term& ter
                    : Interval{std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
 }
 
-// ---- which terms do ----
+// ---- terms that move in opposite directions ----
 
 namespace {
 
@@ -85,18 +87,18 @@ void insert(const Symbols& more, Symbols& into) {
   for (size_t i = 0; i < more.size(); i++) into[i] |= more[i];
 }
 
-// The symbols of all terms, and those of two or more.
+// The symbols that some term names, and those that several do.
 struct Named {
-  Symbols once, twice;
+  Symbols any, several;
 
   void add(const Symbols& term) {
-    once.resize(std::max(once.size(), term.size())), twice.resize(once.size());
-    for (size_t i = 0; i < term.size(); i++) twice[i] |= once[i] & term[i], once[i] |= term[i];
+    any.resize(std::max(any.size(), term.size())), several.resize(any.size());
+    for (size_t i = 0; i < term.size(); i++) several[i] |= any[i] & term[i], any[i] |= term[i];
   }
   // Whether a term names one of these symbols, apart from the term that names `own`.
   bool elsewhere(const Symbols& symbols, const Symbols& own) const {
-    for (size_t i = 0; i < symbols.size() && i < once.size(); i++) {
-      uint64_t others = twice[i] | (i < own.size() ? once[i] & ~own[i] : once[i]);
+    for (size_t i = 0; i < symbols.size() && i < any.size(); i++) {
+      uint64_t others = several[i] | (i < own.size() ? any[i] & ~own[i] : any[i]);
       if (symbols[i] & others) return true;
     }
     return false;
@@ -109,55 +111,56 @@ static bool is_symbol(const AtomPtr& atom) {
   return atom->kind == Atom::kSymbol;
 }
 
-const Ranges::Moves& Ranges::moves_of(const AtomPtr& atom) {
-  if (auto found = moves_.find(atom); found != moves_.end()) return found->second;
-  Moves moves;
+const Ranges::Trends& Ranges::trends_of(const AtomPtr& atom) {
+  if (auto found = trends_.find(atom); found != trends_.end()) return found->second;
+  Trends trends;
   if (is_symbol(atom)) {
     uint32_t number = numbers_.emplace(atom->name, static_cast<uint32_t>(numbers_.size())).first->second;
-    moves.up.resize(number / 64 + 1);
-    moves.up[number / 64] = uint64_t{1} << (number % 64);
+    trends.rising.resize(number / 64 + 1);
+    trends.rising[number / 64] = uint64_t{1} << (number % 64);
   } else {
-    add_moves(atom->a, moves);
-    add_moves(atom->b, moves);
+    add_trends(atom->a, trends);
+    add_trends(atom->b, trends);
     bool is_quotient = atom->kind == Atom::kFloorDiv && atom->b.is_literal() && atom->b.literal() > 0;
-    if (atom->kind == Atom::kProduct || (atom->kind == Atom::kFloorDiv && !is_quotient)) moves.may_be_either();
+    if (atom->kind == Atom::kProduct || (atom->kind == Atom::kFloorDiv && !is_quotient)) trends.set_unclear();
   }
-  return moves_.emplace(atom, std::move(moves)).first->second;
+  return trends_.emplace(atom, std::move(trends)).first->second;
 }
 
-void Ranges::add_moves(const Term& term, Moves& to) {
-  Moves moves;
+void Ranges::add_trends(const Term& term, Trends& to) {
+  Trends trends;
   for (const AtomPtr& atom : term.atoms) {
-    const Moves& more = moves_of(atom);
-    insert(more.up, moves.up), insert(more.down, moves.down);
+    const Trends& more = trends_of(atom);
+    insert(more.rising, trends.rising), insert(more.falling, trends.falling);
   }
   // A symbol is not negative, so a product of symbols rises with each.
-  if (term.atoms.size() > 1 && !std::ranges::all_of(term.atoms, is_symbol)) moves.may_be_either();
-  if (term.coefficient < 0) std::swap(moves.up, moves.down);
-  insert(moves.up, to.up), insert(moves.down, to.down);
+  if (term.atoms.size() > 1 && !std::ranges::all_of(term.atoms, is_symbol)) trends.set_unclear();
+  if (term.coefficient < 0) std::swap(trends.rising, trends.falling);
+  insert(trends.rising, to.rising), insert(trends.falling, to.falling);
 }
 
-void Ranges::add_moves(const Dim& dim, Moves& to) {
+void Ranges::add_trends(const Dim& dim, Trends& to) {
   if (dim.is_literal()) return;
-  for (const Term& term : dim.polynomial()->terms) add_moves(term, to);
+  for (const Term& term : dim.polynomial()->terms) add_trends(term, to);
 }
 
-void Ranges::Moves::may_be_either() {
-  insert(down, up);
-  down = up;
+void Ranges::Trends::set_unclear() {
+  insert(falling, rising);
+  falling = rising;
 }
 
-// For each term whether it moves against another one: it rises with a symbol that the other falls with. Where none
-// does, the sum is at its least when each term is.
+// For each term whether it rises with a symbol that another term falls with, or the other way around. Where none does,
+// the sum is at its least when each term is.
 std::vector<bool> Ranges::opposing_terms(const std::vector<Term>& terms) {
-  std::vector<Moves> moves(terms.size());
-  Named up, down;
+  std::vector<Trends> trends(terms.size());
+  Named rising, falling;
   for (size_t i = 0; i < terms.size(); i++) {
-    add_moves(terms[i], moves[i]);
-    up.add(moves[i].up), down.add(moves[i].down);
+    add_trends(terms[i], trends[i]);
+    rising.add(trends[i].rising), falling.add(trends[i].falling);
   }
   std::vector<bool> opposing;
-  for (const Moves& it : moves) opposing.push_back(down.elsewhere(it.up, it.down) || up.elsewhere(it.down, it.up));
+  for (const Trends& it : trends)
+    opposing.push_back(falling.elsewhere(it.rising, it.falling) || rising.elsewhere(it.falling, it.rising));
   return opposing;
 }
 
@@ -201,7 +204,7 @@ Interval Ranges::range(const Dim& dim) {
 }
 
 Interval Ranges::of(const Dim& dim) {
-  budget_ = 512;
+  budget_ = kBudget;
   Interval found = range(dim);
   for (const AtomPtr& atom : vague_) known_.erase(atom);
   vague_.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The value of a dim in a run, given the sizes of its symbols.
+// The value of a dim, given the sizes of its symbols.
 #include "base/dim_memo.h"
 
 #include <algorithm>

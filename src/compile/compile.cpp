@@ -38,15 +38,15 @@ static constexpr Pass kPasses[] = {
     {"fold", fold_constants, has_foldable},                  // typed eval of constants
     {"precision", assign_precision, has_other_precision},    // the float dtype to compute in, if the option names one
     {"branches", inline_branches, has_known_branch},         // an `if` of a known condition is replaced by its branch
-    {"sink", sink_residents, has_control_flow},              // operands of params and constants alone go into bodies
+    {"sink", sink_residents, may_sink},                      // operands that depend on params only go into bodies
     {"hoist", hoist_invariants, has_loop, kInsideOut},       // values that do not vary move out of loops
     {"fuse", fuse_composites, may_fuse},                     // composites that this device has a kernel for
     {"layout", choose_layouts, may_choose_layouts},          // transposes and splits at composites become their layout
     {"merge-siblings", merge_siblings, may_merge_siblings},  // products that share their left input become one: QKV
     {"expand", expand_composites, has_composite},            // composites without a kernel on this device
-    {"widen", widen_halves, has_half},                       // halves for which it has kernels in f32 only
-    {"simplify", simplify, may_simplify},                    // as canonicalize and fold; chains of scalars
-    {"regions", group_elementwise, has_elementwise},         // the remaining elementwise nodes, a kernel per region
+    {"widen", widen_halves, may_widen},                      // halves for which it has kernels in f32 only
+    {"simplify", simplify, may_simplify},                    // canonicalize and fold again; joins chains of scalars
+    {"regions", group_elementwise, may_group},               // the remaining elementwise nodes, a kernel per region
     {"dce", drop_dead_nodes, has_dead_node},                 // nodes that no output depends on
     {"check-supported", check_supported, has_unsupported},   // names every node left without a kernel, and why
 };
@@ -122,11 +122,12 @@ static void log_pass(const Host& host, const RewriteReport::PassTime& pass) {
 }
 
 // Whether the pass has something to do in the graph or one of its bodies.
-static bool has_work(const Pass& pass, const Graph& graph, const PassContext& context) {
+static bool has_work_anywhere(const Pass& pass, const Graph& graph, const PassContext& context) {
   if (pass.has_work(graph, context)) return true;
   auto has_work_inside = [&](const Node& node) {
-    return std::ranges::any_of(body_attrs(node.op),
-                               [&](std::string_view attr) { return has_work(pass, *node.attrs.graph(attr), context); });
+    return std::ranges::any_of(body_attrs(node.op), [&](std::string_view attr) {
+      return has_work_anywhere(pass, *node.attrs.graph(attr), context);
+    });
   };
   return graph.has_bodies() && std::ranges::any_of(graph.nodes(), has_work_inside);
 }
@@ -143,7 +144,7 @@ static Status run_in_bodies(const Pass& pass, Graph& graph, PassContext& context
   if (!graph.has_bodies()) return {};
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     for (std::string_view attr : body_attrs(graph.node(i).op)) {
-      if (!has_work(pass, *graph.node(i).attrs.graph(attr), context)) continue;
+      if (!has_work_anywhere(pass, *graph.node(i).attrs.graph(attr), context)) continue;
       Result<Graph> body = run_in_body(pass, *graph.node(i).attrs.graph(attr), context);
       if (!body.ok())
         return std::move(body).status().prefixed("in '" + std::string(attr) + "' of " + graph.describe(i) + ": ");
@@ -227,11 +228,12 @@ static Status verified(const Graph& graph, const std::string& when) {
   return status.code() == Code::kInternal ? std::move(status).prefixed(when + ": ") : status;
 }
 
-// Whether the graph only moves and packs params, as most pieces of the prologue do. The passes have seen its nodes in
-// the graph that it was cut out of, and in fewer of them there is nothing new to find.
+// Whether the graph only moves and packs params, as most pieces of the prologue do. The passes have run on its nodes
+// already, in the graph that it was cut out of: views and packing give them no new work.
 static bool is_piece_of_views(const Graph& graph) {
   auto is_view = [&](const Node& node) {
-    return graph.info(node).is(kLeaf) || graph.info(node).is(kView) || node.op == Op::kPrepack;
+    const OpInfo& info = graph.info(node);
+    return info.is(kLeaf) || (info.is(kView) && info.primitive()) || node.op == Op::kPrepack;
   };
   return graph.is_prologue() && std::ranges::all_of(graph.nodes(), is_view);
 }

@@ -305,7 +305,7 @@ bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {
 
 void Graph::count(const Node& node, int by) {
   const OpInfo& info = this->info(node);
-  auto row = static_cast<size_t>(&info - table_->rows().data());  // not by id: ids have wide gaps
+  auto row = static_cast<size_t>(&info - table_->rows().data());
   if (count_of_.size() <= row) count_of_.resize(row + 1);
   count_of_[row] += by;
   with_bodies_ += info.has_bodies ? by : 0;

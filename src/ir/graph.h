@@ -179,7 +179,7 @@ class Graph : public SizeScope {
   ByName<LeafPlace> leaf_places_;
   std::vector<GraphOutput> outputs_;
   ByName<uint32_t> output_index_;
-  std::vector<int> count_of_;           // by op
+  std::vector<int> count_of_;           // by row of the table: the numbers of ops have wide gaps
   int with_bodies_ = 0, deciding_ = 0;  // nodes
   ByName<int> fresh_;                   // how many nodes decide the size of a symbol in the run
 };

@@ -2,7 +2,8 @@
 // Proofs of a = b and a <= b from the ranges and guards of a scope. A proof has five levels. Each one asks those before
 // it, and costs more:
 // 1. SizeScope::has_guard: a guard says so of the difference b - a.
-// 2. has_relation: the same dim, level 1, or the range of the difference, where guards may narrow that of a symbol.
+// 2. has_relation: the same dim, level 1, or for a <= b the range of the difference, where guards may narrow that of a
+//    symbol.
 // 3. is_at_most: level 2, also with one operand in the place of a min or max.
 // 4. proves: level 3 for a <= b; for a = b level 2, also as a <= b and b <= a.
 // 5. implies: false if it fails at a corner of the allowed sizes (Corners). Else level 4 of the dims as given, then of
@@ -19,11 +20,13 @@
 
 namespace rlx {
 
-// The question that one proof answers asks for many ranges, whose dims share most of their parts: one that nests n min
-// asks for those of n dims, each a part of the next. So a proof keeps what it finds, and the scope must not change.
+// Answers questions about one scope, which must not change meanwhile. A question needs the ranges of many dims that
+// share most of their parts: of n min, one in the other, it asks for n. So ranges are kept.
 class SizeScope::Proof {
  public:
   explicit Proof(const SizeScope& scope);
+  Proof(const Proof&) = delete;
+  Proof& operator=(const Proof&) = delete;
 
   bool implies(Guard::Relation relation, const Dim& a, const Dim& b);
   Dim resolved(const Dim& dim);

@@ -77,8 +77,8 @@ class SizeScope {
   Dim reduced(const Dim& dim) const;  // each symbol that guards equal to others, or to a number, is in their terms
   Dim reduced(const Dim& dim, const Dim* (Equalities::*find)(std::string_view) const) const;  // by these solutions only
   Interval range_of_reduced(const Dim& dim) const;
-  static Interval bounded(Interval range);
-  bool narrows_ranges() const;  // whether guards do
+  static Interval bounded(Interval range);  // an open end becomes kLargestSymbol
+  bool narrows_ranges() const;              // whether guards do
   Guard resolved(const Guard& guard) const;
   Result<Guard> checked(Guard guard) const;
   Status record(const Guard& guard, Guard normal);

@@ -10,13 +10,23 @@ void visit_symbols(const Graph& graph, VisitSymbol visit) {
   for (const Guard& guard : graph.guards()) visit_symbols(guard, visit);
 }
 
-Status share_symbols(const Graph& from, std::span<const Dim> dims, Graph& to) {
+// `visit` calls its argument with each symbol.
+static Status share(const Graph& from, Graph& to, FunctionRef<void(VisitSymbol)> visit) {
   Status status;
-  auto share = [&](const std::string& symbol) {
+  visit([&](const std::string& symbol) {
     if (status.ok() && !to.has_symbol(symbol)) status = to.declare_symbol(symbol, from.symbol_range(symbol));
-  };
-  for (const Dim& dim : dims) visit_symbols(dim, share);
+  });
   return status;
+}
+
+Status share_symbols(const Graph& from, std::span<const Dim> dims, Graph& to) {
+  return share(from, to, [&](VisitSymbol each) {
+    for (const Dim& dim : dims) visit_symbols(dim, each);
+  });
+}
+
+Status share_symbols(const Graph& from, const Node& node, Graph& to) {
+  return share(from, to, [&](VisitSymbol each) { visit_symbols(node, each); });
 }
 
 Result<Graph> with_used_symbols(Graph graph) {

@@ -11,11 +11,12 @@ namespace rlx {
 
 void visit_symbols(const Graph& graph, VisitSymbol visit);  // of its nodes and guards
 
-// Declares the symbols of the dims in `to`, with the ranges that they have in `from`.
+// Declares the symbols of the dims, or of the node, in `to`, with the ranges that they have in `from`.
 Status share_symbols(const Graph& from, std::span<const Dim> dims, Graph& to);
+Status share_symbols(const Graph& from, const Node& node, Graph& to);
 
 // The graph with no other symbols than those it uses. They have the ranges that they have in the graph, or around it:
-// the result stands alone.
+// the result stands alone, and declares them in the order of their names.
 Result<Graph> with_used_symbols(Graph graph);
 
 }  // namespace rlx

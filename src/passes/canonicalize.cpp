@@ -12,16 +12,19 @@ static const RuleSet& rules() {
   return kRules;
 }
 
-bool may_canonicalize(const Graph& graph, const PassContext& context) {
-  return has_composite(graph, context) || has_dead_node(graph, context) ||
-         rules().may_fire(graph.ops(), context.math) || has_equal_nodes(graph);
-}
-
-Result<Graph> canonicalize(Graph graph, PassContext& context) {
+static RewriteOptions options_in(const PassContext& context) {
   RewriteOptions options = context.rewrite_options("canonicalize");
   options.expands = is_spelling;
   options.merges = true;
-  return rewrite(drop_dead(std::move(graph)), rules(), options);
+  return options;
+}
+
+bool may_canonicalize(const Graph& graph, const PassContext& context) {
+  return has_dead_node(graph, context) || may_change(graph, rules(), options_in(context));
+}
+
+Result<Graph> canonicalize(Graph graph, PassContext& context) {
+  return rewrite(drop_dead(std::move(graph)), rules(), options_in(context));
 }
 
 }  // namespace rlx

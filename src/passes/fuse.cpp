@@ -31,7 +31,7 @@ static bool has_stand_in(const Graph& graph) {
 bool may_fuse(const Graph& graph, const PassContext& context) {
   std::vector<bool> ops = graph.ops();
   auto may_fire = [&](const RuleSet& rules) { return rules.may_fire(ops, context.math); };
-  return has_composite(graph, context) || std::ranges::any_of(stages(), may_fire) || has_equal_nodes(graph);
+  return has_stand_in(graph) || std::ranges::any_of(stages(), may_fire) || has_equal_nodes(graph);
 }
 
 Result<Graph> fuse_composites(Graph graph, PassContext& context) {

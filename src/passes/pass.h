@@ -55,23 +55,23 @@ Result<Graph> group_elementwise(Graph graph, PassContext& context);
 Result<Graph> drop_dead_nodes(Graph graph, PassContext& context);
 Result<Graph> check_supported(Graph graph, PassContext& context);
 
-// Whether each of them may change the graph, or refuse it, in the same order. To ask costs less than to hand a body to
-// a pass that has nothing to do in it: that takes a copy of the body.
+// For each pass, in the same order: false if it certainly leaves the graph as it is and reports no error. Running a
+// pass on a body copies the body; asking does not.
 using HasWorkFn = bool (*)(const Graph&, const PassContext&);
 bool has_customs(const Graph& graph, const PassContext& context);
 bool may_canonicalize(const Graph& graph, const PassContext& context);
 bool has_foldable(const Graph& graph, const PassContext& context);
 bool has_other_precision(const Graph& graph, const PassContext& context);
 bool has_known_branch(const Graph& graph, const PassContext& context);
-bool has_control_flow(const Graph& graph, const PassContext& context);
+bool may_sink(const Graph& graph, const PassContext& context);
 bool has_loop(const Graph& graph, const PassContext& context);
 bool may_fuse(const Graph& graph, const PassContext& context);
 bool may_choose_layouts(const Graph& graph, const PassContext& context);
 bool may_merge_siblings(const Graph& graph, const PassContext& context);
 bool has_composite(const Graph& graph, const PassContext& context);
-bool has_half(const Graph& graph, const PassContext& context);
+bool may_widen(const Graph& graph, const PassContext& context);
 bool may_simplify(const Graph& graph, const PassContext& context);
-bool has_elementwise(const Graph& graph, const PassContext& context);
+bool may_group(const Graph& graph, const PassContext& context);
 bool has_dead_node(const Graph& graph, const PassContext& context);
 bool has_unsupported(const Graph& graph, const PassContext& context);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "ir/symbols.h"
 #include "passes/graph_copy.h"
 
 namespace rlx {
@@ -69,17 +70,11 @@ bool RegionBodies::same(const Region& a, const Region& b) const {
   return true;
 }
 
-// Declares the symbols that the region names, with their ranges.
-Status RegionBodies::declare_symbols(const RegionParts& parts, Graph& body) const {
-  Status status;
-  if (graph_.symbols().empty() && !graph_.around()) return status;
-  auto declare = [&](const std::string& symbol) {
-    if (status.ok()) status = body.declare_symbol(symbol, graph_.symbol_range(symbol));
-  };
-  for (uint32_t member : parts.members) visit_symbols(graph_.node(member), declare);
-  for (Value value : parts.inputs)
-    for (const Dim& dim : graph_.type(value).dims) visit_symbols(dim, declare);
-  return status;
+Status RegionBodies::share_symbols_of(const RegionParts& parts, Graph& body) const {
+  if (graph_.symbols().empty() && !graph_.around()) return {};
+  for (uint32_t member : parts.members) RLX_TRY(share_symbols(graph_, graph_.node(member), body));
+  for (Value value : parts.inputs) RLX_TRY(share_symbols(graph_, graph_.type(value).dims, body));
+  return {};
 }
 
 // The dims that follow from the guards: the body has no guards of its own.
@@ -93,7 +88,7 @@ std::vector<Dim> RegionBodies::resolved_dims(Value value) const {
 Result<std::shared_ptr<const Graph>> RegionBodies::make(const RegionParts& parts) const {
   auto body = std::make_shared<Graph>("", &graph_.table());
   GraphCopy copy(graph_, *body);
-  RLX_TRY(declare_symbols(parts, *body));
+  RLX_TRY(share_symbols_of(parts, *body));
   for (size_t i = 0; i < parts.inputs.size(); i++) {
     Value value = parts.inputs[i];
     copy.set(value, RLX_TRY(body->add_input("x" + std::to_string(i), graph_.type(value).dtype, resolved_dims(value))));

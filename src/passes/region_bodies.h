@@ -37,7 +37,7 @@ class RegionBodies {
   size_t hash_of(const Region& region) const;
   bool same_outside(Value a, Value b) const;
   bool same(const Region& a, const Region& b) const;
-  Status declare_symbols(const RegionParts& parts, Graph& body) const;
+  Status share_symbols_of(const RegionParts& parts, Graph& body) const;
   std::vector<Dim> resolved_dims(Value value) const;
   Result<std::shared_ptr<const Graph>> make(const RegionParts& parts) const;
 

@@ -191,7 +191,7 @@ class Grouping {
 
 }  // namespace
 
-bool has_elementwise(const Graph& graph, const PassContext& context) {
+bool may_group(const Graph& graph, const PassContext& context) {
   auto is_elementwise = [&](const Node& node) { return graph.info(node).is(kElementwise); };
   return context.refuses && std::ranges::any_of(graph.nodes(), is_elementwise);
 }

@@ -11,19 +11,22 @@ static const RuleSet& rules() {
   return kRules;
 }
 
-bool may_simplify(const Graph& graph, const PassContext& context) {
-  return has_composite(graph, context) || has_foldable(graph, context) ||
-         rules().may_fire(graph.ops(), context.math) || has_equal_nodes(graph);
-}
-
-Result<Graph> simplify(Graph graph, PassContext& context) {
+static RewriteOptions options_in(const PassContext& context) {
   RewriteOptions options = context.rewrite_options("simplify");
   options.refuses = context.refuses;
   options.merges = true;  // decompositions have much in common
   options.expands = [&](const Facts& facts, Value value) {
     return is_spelling(facts, value) && !context.supports(facts, value);
   };
-  return fold_constants(RLX_TRY(rewrite(std::move(graph), rules(), options)), context);
+  return options;
+}
+
+bool may_simplify(const Graph& graph, const PassContext& context) {
+  return has_foldable(graph, context) || may_change(graph, rules(), options_in(context));
+}
+
+Result<Graph> simplify(Graph graph, PassContext& context) {
+  return fold_constants(RLX_TRY(rewrite(std::move(graph), rules(), options_in(context))), context);
 }
 
 }  // namespace rlx

@@ -116,12 +116,12 @@ class Sinking {
 
 }  // namespace
 
-bool has_control_flow(const Graph& graph, const PassContext&) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), is_control);
+bool may_sink(const Graph& graph, const PassContext&) {
+  return has_control_flow(graph);
 }
 
 Result<Graph> sink_residents(Graph graph, PassContext& context) {
-  if (!has_control_flow(graph, context)) return graph;
+  if (!has_control_flow(graph)) return graph;
   Sinking sinking(graph);
   std::unordered_map<uint32_t, std::vector<bool>> chosen;  // by node of which an operand sinks
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {

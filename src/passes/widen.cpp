@@ -70,13 +70,13 @@ bool has_kernel_in_f32(const Facts& facts, uint32_t node, FunctionRef<bool(const
   return is_native(asked, *wide);
 }
 
-bool has_half(const Graph& graph, const PassContext& context) {
+bool may_widen(const Graph& graph, const PassContext& context) {
   auto gives_half = [](const Node& node) { return !node.out.empty() && is_half(node.out[0].dtype); };
   return context.is_native && std::any_of(graph.nodes().begin(), graph.nodes().end(), gives_half);
 }
 
 Result<Graph> widen_halves(Graph graph, PassContext& context) {
-  if (!has_half(graph, context)) return graph;
+  if (!may_widen(graph, context)) return graph;
   Facts facts(graph);
   Casts casts;
   return with_replaced(graph, [&](GraphCopy& copy, uint32_t node) -> Result<std::vector<Value>> {

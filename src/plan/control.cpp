@@ -91,21 +91,21 @@ std::vector<size_t> delays_of(const Plan& body, size_t carries) {
   return delays;
 }
 
-// A carry needs a spare place unless each trip may write the next value over the last one, or passes on what is there.
-// It needs one more for each trip for which the last value is passed on. The spares of a carry without an upper size
-// lie in rooms of the loop, not here.
+// A carry that a step writes needs no spare place if each trip may write over the last value. Else it needs one, and
+// one more for each trip for which other carries pass its value on. The spares of a carry without an upper size lie in
+// rooms of the loop, not here.
 void add_carries(Control& control, size_t carries, int64_t alignment, int64_t& bytes) {
   const Plan& body = *control.bodies.back().plan;
   SlotUses uses(body);
-  std::vector<size_t> delay = delays_of(body, carries);
+  std::vector<size_t> delays = delays_of(body, carries);
   for (size_t i = 0; i < carries; i++) {
     if (body.outputs[i].shows != PlanSlot::kNone) {
       control.carries.push_back({Carry::Way::kPasses, body.outputs[i].shows});
       continue;
     }
-    bool stays = control.out_bytes[i] && delay[i] == 0 && uses.may_share(i, i);
-    Carry carry{stays ? Carry::Way::kStays : Carry::Way::kAlternates};
-    for (size_t spares = stays ? 0 : delay[i] + 1; spares > 0; spares--) {
+    bool stays = control.out_bytes[i] && delays[i] == 0 && uses.may_share(i, i);
+    Carry carry{stays ? Carry::Way::kStays : Carry::Way::kRotates};
+    for (size_t spares = stays ? 0 : delays[i] + 1; spares > 0; spares--) {
       carry.spares.push_back(bytes);
       bytes += round_up(control.out_bytes[i].value_or(0), alignment);
     }

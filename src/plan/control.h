@@ -4,6 +4,7 @@
 // addresses at every trip.
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 
 #include "plan/size_table.h"
@@ -14,6 +15,10 @@ namespace rlx {
 std::span<const std::string_view> body_attrs(Op op);
 inline bool is_control(const Node& node) {
   return !body_attrs(node.op).empty();
+}
+// A region has a body too, which its kernel runs.
+inline bool has_control_flow(const Graph& graph) {
+  return graph.has_bodies() && std::ranges::any_of(graph.nodes(), is_control);
 }
 
 // The kernel of such a step. The runtime executes the bodies itself (runtime/control_step.h).

@@ -178,11 +178,6 @@ class SharedListing {
   std::unordered_map<std::string, uint32_t> index_;
 };
 
-// Whether a node of control flow is there: a region has a body too, which its kernel runs.
-bool has_control_flow(const Graph& graph) {
-  return graph.has_bodies() && std::ranges::any_of(graph.nodes(), is_control);
-}
-
 using LoweredGraph = Result<std::shared_ptr<const Lowered>>;
 LoweredGraph lower_graph(Graph graph, const LowerOptions& options, KernelOf kernel_of, Expressions* expressions);
 

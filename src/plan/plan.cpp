@@ -92,9 +92,8 @@ static void note_readers_of_symbols(Plan& plan) {
   }
 }
 
-// What bodies get of these upper sizes, besides those of the symbols that they share with the plan. An upper size
-// belongs to the outermost symbol of its name: a symbol of a body with the name of a symbol of the plan does not get
-// it.
+// The upper sizes of symbols that only bodies have. A symbol of the plan is left out: a body that shares it gets its
+// size from the plan, and a symbol of the body's own with that name must not get it.
 static UpperSizes upper_in_bodies(const Plan& plan, UpperSizes upper) {
   std::erase_if(upper, [&](const auto& entry) { return plan.symbol(entry.first) != Plan::kNoSymbol; });
   return upper;

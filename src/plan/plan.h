@@ -167,13 +167,13 @@ struct AxisSize {
 // Where the trips of a loop write a carry.
 struct Carry {
   enum class Way : uint8_t {
-    kAlternates,  // to the result and to the spare places in turn
-    kStays,       // to the result, over the value of the trip before
-    kPasses       // nowhere: the next value is that of an input of the body, which stays at its place
+    kRotates,  // to the result and to the spare places in turn
+    kStays,    // to the result, over the value of the trip before
+    kPasses    // nowhere: the next value is that of an input of the body, which stays at its place
   } way;
   uint32_t from = 0;  // of kPasses: this input
-  // Of kAlternates, within the scratch; a carry in rooms has as many spare rooms instead. There is one more than trips
-  // for which other carries pass a value on.
+  // Of kRotates: offsets in the scratch. A value that other carries pass on for d trips needs d + 1 of them. A carry in
+  // rooms has as many spare rooms instead.
   std::vector<int64_t> spares = {};
 };
 

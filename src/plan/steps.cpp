@@ -101,7 +101,7 @@ std::vector<Dims> Steps::upper_dims(const Node& node) const {
 
 // Why an output cannot be written over its input, or "".
 std::string Steps::why_copied(const SlotAlias& alias, const SlotUses& uses) const {
-  if (is_unchanged(alias.output)) return {};
+  if (unchanged_input(alias.output) >= 0) return {};
   Value value = graph_.outputs()[alias.output].value;
   if (int64_t input = buffers_.input_behind(alias.output); input >= 0)
     return "it is the input '" + graph_.leaf_name(graph_.inputs()[static_cast<size_t>(input)]) + "'";
@@ -124,12 +124,13 @@ void Steps::decide_aliases() {
   }
 }
 
-// Whether the output is an input as it is, so that no step writes it: the input whose memory it shares, or, in the body
-// of a loop, any. The next trip finds a carry wherever its value lies.
-bool Steps::is_unchanged(size_t output) const {
+// The input that the output is, unchanged, so that no step writes it; -1 if there is none. Outside loops the two share
+// their memory. A carry may be any input: the next trip reads it where it lies.
+int64_t Steps::unchanged_input(size_t output) const {
   int64_t input = buffers_.input_behind(output);
-  if (input < 0 || !buffers_.is_whole(graph_.outputs()[output].value)) return false;
-  return output < plan_.carries || input == buffers_.alias_of(output);
+  bool is_whole = input >= 0 && buffers_.is_whole(graph_.outputs()[output].value);
+  bool is_in_place = output < plan_.carries || input == buffers_.alias_of(output);
+  return is_whole && is_in_place ? input : -1;
 }
 
 void Steps::add_copy(size_t output, const Access& from, uint32_t base, uint32_t buffer) {
@@ -152,11 +153,11 @@ void Steps::add_output_copies() {
   std::vector<std::pair<size_t, Access>> later;
   for (size_t i = 0; i < graph_.outputs().size(); i++) {
     if (buffers_.is_direct(i)) continue;
-    int64_t input = buffers_.input_behind(i);
-    if (is_unchanged(i)) {
+    if (int64_t input = unchanged_input(i); input >= 0) {
       plan_.outputs[i].shows = static_cast<uint32_t>(input);
       continue;
     }
+    int64_t input = buffers_.input_behind(i);
     Access from = buffers_.access(graph_.outputs()[i].value);
     bool shows_overwritten = input >= 0 && is_overwritten[static_cast<size_t>(input)];
     if (!shows_overwritten) {

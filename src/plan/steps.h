@@ -29,7 +29,7 @@ class Steps {
   bool joins_next(uint32_t step) const;
   void decide_aliases();
   std::string why_copied(const SlotAlias& alias, const SlotUses& uses) const;
-  bool is_unchanged(size_t output) const;
+  int64_t unchanged_input(size_t output) const;
   void add_output_copies();
   void add_copy(size_t output, const Access& from, uint32_t base, uint32_t buffer);
   void place_arena();

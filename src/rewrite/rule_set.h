@@ -95,7 +95,7 @@ struct RewriteOptions {
   std::function<std::string(const Facts&, Value)> refuses = nullptr;
   // Whether to decompose a composite that no rule replaces. Null: never.
   std::function<bool(const Facts&, Value)> expands = nullptr;
-  bool merges = false;         // equal nodes become one, even where no rule can fire
+  bool merges = false;         // equal nodes become one even if there is nothing else to do
   bool checks_indices = true;  // an index out of range fails the run, so that a guard may fail it instead
   RewriteReport* report = nullptr;
   std::string_view pass;
@@ -104,11 +104,13 @@ struct RewriteOptions {
 // The reason in the report if a set of rules goes on for ever, which is our bug.
 inline constexpr const char* kOutOfBudget = "the rules did not come to rest";
 
-// Whether two nodes compute the same. If none do, nothing comes of merging.
-bool has_equal_nodes(const Graph& graph);
+bool has_equal_nodes(const Graph& graph);  // two that compute the same
 
-// Applies rules until none fires, merges equal nodes, and drops dead ones. Inputs and outputs keep their order and
-// names. A graph in which no rule can fire stays as it is, unless the options ask to merge.
+// Whether `rewrite` may change the graph: a rule may fire, a composite may be expanded, or equal nodes may be merged.
+bool may_change(const Graph& graph, const RuleSet& rules, const RewriteOptions& options);
+
+// Applies rules until none fires, merges equal nodes, and drops dead ones, if it may change the graph. Inputs and
+// outputs keep their order and names.
 Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& options);
 
 }  // namespace rlx

@@ -58,15 +58,18 @@ bool has_equal_nodes(const Graph& graph) {
   return false;
 }
 
-Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& options) {
+bool may_change(const Graph& graph, const RuleSet& rules, const RewriteOptions& options) {
   std::vector<bool> is_there = graph.ops();
   std::span<const OpInfo> rows = graph.table().rows();
   auto is_composite = [&](const OpInfo& row) {
     return !row.primitive() && row.id < is_there.size() && is_there[row.id];
   };
   bool may_expand = options.expands && std::any_of(rows.begin(), rows.end(), is_composite);
-  bool may_change = may_expand || rules.may_fire(is_there, options.math);
-  if (!may_change && !(options.merges && has_equal_nodes(graph))) return graph;
+  return may_expand || rules.may_fire(is_there, options.math) || (options.merges && has_equal_nodes(graph));
+}
+
+Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& options) {
+  if (!may_change(graph, rules, options)) return graph;
   return Workspace(std::move(graph), rules, options).run();
 }
 

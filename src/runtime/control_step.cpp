@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The branches of `if`, and the trips of `while` and `scan`. A trip moves the slots of its body: carries change their
-// places, slices and rows advance.
+// The branches of `if`, and the trips of `while` and `scan`. A trip moves the slots of its body: to where carries
+// lie by now, and to the next slices and rows.
 #include "runtime/control_step.h"
 
 namespace rlx {

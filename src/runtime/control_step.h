@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ControlStep: runs one step of control flow: a branch of an `if` once, or the body of a loop trip after trip. A trip
 // sets the bases of its body and calls its executable. Copied are only the last value of a carry that is not where the
-// result must be, and outputs whose size had to be checked first (`staging_`). Invariant: every trip reads what the
-// previous one wrote, and no trip overwrites what it or a later one reads.
+// result must be, and outputs whose size had to be checked first (`staging_`). Invariant: a carry is read where its
+// value lies, whichever trip has written it, and no trip overwrites what it or a later one reads.
 #pragma once
 
 #include "plan/control.h"

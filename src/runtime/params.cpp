@@ -328,6 +328,7 @@ bool ParamStore::reuse(const Piece& piece, const ParamSet& tried, const ParamSet
   return note(piece, std::move(made), prepared).ok();
 }
 
+// A plain piece is the common case: it needs no list of its tensors.
 Status ParamStore::prepare_one(const Piece& piece, const ParamSet& next, Weights& owner, Prepared& prepared) const {
   if (piece.is_plain()) {
     if (Tensor tensor = RLX_TRY(plain(piece, next, owner))) {

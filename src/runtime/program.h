@@ -28,7 +28,7 @@ enum class SlotKind : int32_t { kInput = 1, kOutput = 2, kParam = 3 };  // the v
 std::string_view kind_text(SlotKind kind);                              // "input", "output", "param"
 
 struct Slot {
-  const std::string& name;      // of the plan's graph, as the type is: there may be thousands of params
+  const std::string& name;      // of the plan's graph, as the type is: no copy for each of thousands of params
   const ValueType& type;        // symbolic
   Dims upper;                   // at the upper sizes
   int64_t bytes = 0;            // at the upper sizes

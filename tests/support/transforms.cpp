@@ -73,7 +73,7 @@ constexpr Transform kTransforms[] = {
     {"fold", fold_constants, has_foldable, Grade::kClose, kTaken},
     {"fold.strict", fold_constants, has_foldable, Grade::kExact, kTaken},
     {"branches", inline_branches, has_known_branch, Grade::kExact, kRefused},
-    {"sink", sink_residents, has_control_flow, Grade::kExact, kRefused},
+    {"sink", sink_residents, may_sink, Grade::kExact, kRefused},
     {"precision", in_f32, nullptr, Grade::kClose, kRefused},
     {"hoist", hoist_invariants, has_loop, Grade::kExact, kRefused},
     {"fuse", fuse_normal_form, nullptr, Grade::kClose, kTaken},
@@ -85,7 +85,7 @@ constexpr Transform kTransforms[] = {
     {"widen", widen_where_f32_has_kernels, nullptr, Grade::kClose, kTaken},
     {"simplify", simplify, may_simplify, Grade::kClose, kRefused},
     {"simplify.strict", simplify, may_simplify, Grade::kExact, kRefused},
-    {"regions", group_elementwise, has_elementwise, Grade::kExact, kTaken},
+    {"regions", group_elementwise, may_group, Grade::kExact, kTaken},
     {"dce", drop_dead_nodes, has_dead_node, Grade::kExact, kTaken},
     {"check-supported", check_supported, has_unsupported, Grade::kExact, kTaken},
 };

@@ -52,12 +52,12 @@ inline void pack_square(const PackPiece& piece, int64_t t, int64_t c, float* to,
   for (int i = 0; i < kLanes; ++i) store(to + i * width, square[i]);
 }
 
-struct Span {
+struct Range {
   int64_t begin, end;
 };
 
 // Copies columns of a transposed piece to a strip: of each column a cache line at a time.
-inline void pack_transposed(const PackPiece& piece, Span terms, Span columns, float* to, int64_t width) {
+inline void pack_transposed(const PackPiece& piece, Range terms, Range columns, float* to, int64_t width) {
   constexpr int64_t kTermsAtOnce = 16;
   auto [begin, end] = columns;
   int64_t squares = begin + (end - begin) / kLanes * kLanes, t = terms.begin;
@@ -73,7 +73,7 @@ inline void pack_transposed(const PackPiece& piece, Span terms, Span columns, fl
 }
 
 // Copies columns of a piece to a strip, row by row.
-inline void pack_rows(const PackPiece& piece, Span terms, Span columns, float* to, int64_t width) {
+inline void pack_rows(const PackPiece& piece, Range terms, Range columns, float* to, int64_t width) {
   for (int64_t t = terms.begin; t < terms.end; ++t) {
     const LooseFloat* row = piece.data + t * piece.k_stride;
     float* to_row = to + t * width - columns.begin;
@@ -84,15 +84,15 @@ inline void pack_rows(const PackPiece& piece, Span terms, Span columns, float* t
   }
 }
 
-// Copies columns of a piece, whose first column is column `first` of all. A processor fetches ahead what lies behind
-// what it has just read. So some rows are read from front to back: strip by strip, each row would be read in small
-// pieces.
-inline void pack_piece(const PackArgs& p, const PackPiece& piece, int64_t first, Span columns, int64_t width) {
+// Copies columns of a piece, whose first column is column `first` of all. A processor prefetches what is read in order,
+// so kRowsAtOnce rows are read over all their columns: strip by strip, each row would be read in short pieces. Of a
+// transposed piece the columns are contiguous, and it goes strip by strip.
+inline void pack_piece(const PackArgs& p, const PackPiece& piece, int64_t first, Range columns, int64_t width) {
   constexpr int64_t kRowsAtOnce = 8;
   bool is_transposed = piece.k_stride == 1;
   int64_t at_once = is_transposed ? p.k : kRowsAtOnce;
   for (int64_t t = 0; t < p.k; t += at_once) {
-    Span terms = {t, min(t + at_once, p.k)};
+    Range terms = {t, min(t + at_once, p.k)};
     for (int64_t c = columns.begin, next; c < columns.end; c = next) {
       int64_t strip = (first + c) / width, start = strip * width - first;
       next = min(columns.end, start + width);
@@ -113,7 +113,7 @@ inline void pack_run(const PackArgs& p, int64_t begin, int64_t end) {
   }
   for (int i = 0; i < p.piece_count; ++i) {
     const PackPiece& piece = p.pieces[i];
-    Span columns = {max(lo - first, 0), min(hi - first, piece.n)};
+    Range columns = {max(lo - first, 0), min(hi - first, piece.n)};
     if (columns.begin < columns.end) pack_piece(p, piece, first, columns, width);
     first += piece.n;
   }

@@ -23,20 +23,21 @@ bool needs_denormals(const RegionOp& op) {
   return op.code == kEq || op.code == kNe || op.code == kLt || op.code == kLe || op.code == kDiv;
 }
 
-// One op alone never runs out of registers, and a compiler asks for every elementwise node.
-std::string_view try_region(const KernelQuery& query, RegionProgram& program) {
+// Only a region needs registers to be assigned: one op never runs out of them. A compile asks this of every elementwise
+// node.
+std::string_view why_no_program(const KernelQuery& query, RegionProgram& program) {
   bool is_region = query.node.op == Op::kElementwiseRegion;
   return (is_region ? build_region : emit_region)(query.graph, query.node, program);
 }
 
 std::string_view refuse_region(const KernelQuery& query) {
   RegionProgram program;
-  return try_region(query, program);
+  return why_no_program(query, program);
 }
 
 std::string_view refuse_flushed_region(const KernelQuery& query) {
   RegionProgram program;
-  std::string_view why = try_region(query, program);
+  std::string_view why = why_no_program(query, program);
   bool is_needed = std::any_of(program.ops.begin(), program.ops.end(), needs_denormals);
   return why.empty() && is_needed ? "comparisons and divisions keep denormals" : why;
 }

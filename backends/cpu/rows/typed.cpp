@@ -25,7 +25,7 @@ std::string_view refuse_typed(const KernelQuery& query) {
 std::string_view refuse_bytes(const KernelQuery& query) {
   if (query.node.out[0].dtype != DType::kBool && query.node.op != Op::kWhere) return "makes or reads no truth values";
   RegionProgram program;
-  std::string_view why = build_region(query.graph, query.node, program);
+  std::string_view why = emit_region(query.graph, query.node, program);
   return why.empty() ? refuse_typed(query) : why;
 }
 

@@ -156,9 +156,9 @@ class Importer {
   std::deque<GraphProto> made_graphs_;             // bodies of functions with the attributes of a call; see `keep`
   size_t expanded_ = 0;                            // nodes of functions and of unrolled trips
   std::vector<const FunctionProto*> functions_;    // that are being expanded
-  // The symbols of the graph of the model, in a graph of their own. A body under construction is in this scope: it
-  // knows the ranges of these symbols, and names its own otherwise. It is not in the scope of the graph itself, whose
-  // guards would prove what the body must prove alone.
+  // The symbols of the graph of the model, in a graph of their own. A body under construction takes ranges from
+  // here, and gives its own symbols other names. It does not see the guards of the model's graph, as it must be valid
+  // without them.
   Graph symbols_;
   struct Level {
     const Graph* around;                                 // the graph that its node is in

@@ -61,8 +61,7 @@ class Parser {
     return number->literal();
   }
 
-  // Declares here a symbol that a graph around has; false if none has it. A body has only those symbols of the graph
-  // around it that it uses: if each had all of them, many bodies would take quadratic time.
+  // Declares here a symbol that a graph around has; false if none has it. See ir/symbols.h.
   Result<bool> take_symbol(const std::string& symbol) {
     if (graph_.has_symbol(symbol)) return true;
     if (!parent_ || !RLX_TRY(parent_->take_symbol(symbol))) return false;

@@ -52,7 +52,8 @@ TEST(dim, a_quotient_of_a_clamp_is_a_clamp_of_quotients) {
   Dim n = Dim::symbol("n");
   EXPECT_EQ(floor_div(max(0, 2 * n - 1) + 1, 2), max(0, n));
   EXPECT_EQ(floor_div(7 - 3 * min(4, n), 2), 3 + max(-6, floor_div(1 - 3 * n, 2)));
-  EXPECT_EQ(floor_div(3 * max(int64_t{1} << 61, n), 2).text(), "((3*max(2305843009213693952,n))/2)");  // 3 * 2^61 saturates
+  // 3 * 2^61 saturates.
+  EXPECT_EQ(floor_div(3 * max(int64_t{1} << 61, n), 2).text(), "((3*max(2305843009213693952,n))/2)");
   for (int64_t divisor : {2, 3, 7})
     for (int64_t shift = -4; shift <= 4; shift++)
       for (int64_t factor : {-3, -1, 1, 2})
@@ -344,7 +345,8 @@ TEST(dim, values_of_parts_are_known_to_the_whole) {
   Dim size = Dim::symbol("n");
   for (int i = 0; i < kNested; i++) {
     size = min(size + 1, Dim::symbol("s" + std::to_string(i)));
-    auto value = evaluate(size, [&](std::string_view) { return lookups++, std::optional<int64_t>(500); }, known);
+    auto value = evaluate(
+        size, [&](std::string_view) { return lookups++, std::optional<int64_t>(500); }, known);
     EXPECT_EQ(value.ok() ? *value : -1, 500);
   }
   EXPECT_LT(lookups, 2 * kNested + 2);

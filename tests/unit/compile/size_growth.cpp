@@ -74,7 +74,7 @@ static double seconds_of_questions(int guards) {
   return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }
 
-// What they have nothing to do with costs no more beside many of them.
+// A question costs no more where there are many guards that have nothing to do with it.
 TEST(size_growth, a_question_about_sizes_does_not_read_all_guards) {
   double few = seconds_of_questions(100), many = seconds_of_questions(10000);
   std::printf("questions: %.1f ms beside 100 guards, %.1f ms beside 10,000\n", few * 1e3, many * 1e3);
