@@ -334,8 +334,9 @@ static Dim whole_part(const Dim& a, int64_t b) {
 static Dim extreme(Atom::Kind kind, const Dim& a, const Dim& b);
 
 // floor((k max(l, x) + c) / b) = max(floor((k l + c) / b), floor((k x + c) / b)), and the min of the two for k < 0.
-// Only where l, k and c are numbers: else there would be two quotients instead of one. So the size of a convolution
-// after a transposed one is that before both: (max(0, 2 n - 1) + 1) / 2 = max(0, n).
+// Only where l, k and c are numbers: else there would be two quotients instead of one; and not through a nest of min
+// and max. So the size of a convolution after a transposed one is that before both: (max(0, 2 n - 1) + 1) / 2 = max(0,
+// n).
 static std::optional<Dim> quotient_of_extreme(const Dim& a, int64_t b) {
   const std::vector<Term>& terms = a.polynomial()->terms;
   const Term& term = terms[0];
@@ -345,8 +346,11 @@ static std::optional<Dim> quotient_of_extreme(const Dim& a, int64_t b) {
   if (!atom.a.is_literal() && !atom.b.is_literal()) return std::nullopt;
   auto in_place = [&](const Dim& operand) { return a - Dim::from({{term}}) + Dim(term.coefficient) * operand; };
   Dim x = in_place(atom.a), y = in_place(atom.b);
-  for (const Dim* dim : {&x, &y})
-    if (dim->is_literal() && std::abs(dim->literal()) >= kLimit) return std::nullopt;  // it may have saturated
+  for (const Dim* dim : {&x, &y}) {
+    bool may_have_saturated = dim->is_literal() && std::abs(dim->literal()) >= kLimit;
+    bool is_nested = !dim->is_literal() && std::ranges::any_of(dim->polynomial()->terms, is_extreme);
+    if (may_have_saturated || is_nested) return std::nullopt;
+  }
   bool is_max = (atom.kind == Atom::kMax) == (term.coefficient > 0);
   return extreme(is_max ? Atom::kMax : Atom::kMin, floor_div(x, b), floor_div(y, b));
 }

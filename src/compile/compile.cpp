@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <set>
 
 #include "base/check_size.h"
 #include "base/contains.h"
+#include "base/function_ref.h"
 #include "base/os/file.h"
 #include "compile/aliases.h"
 #include "compile/bodies.h"
@@ -121,37 +123,48 @@ static void log_pass(const Host& host, const RewriteReport::PassTime& pass) {
            [&] { return format("pass {}: {:.3} ms, {} made", pass.pass, pass.ms, plural(pass.nodes, "node")); });
 }
 
-// Whether the pass has something to do in the graph or one of its bodies.
-static bool has_work_anywhere(const Pass& pass, const Graph& graph, const PassContext& context) {
-  if (pass.has_work(graph, context)) return true;
-  auto has_work_inside = [&](const Node& node) {
-    return std::ranges::any_of(body_attrs(node.op), [&](std::string_view attr) {
-      return has_work_anywhere(pass, *node.attrs.graph(attr), context);
-    });
-  };
-  return graph.has_bodies() && std::ranges::any_of(graph.nodes(), has_work_inside);
-}
-
 static Status run_pass(const Pass& pass, Graph& graph, PassContext& context);
 
-static Result<Graph> run_in_body(const Pass& pass, const Graph& given, PassContext& context) {
-  Graph body = given;
-  RLX_TRY(run_pass(pass, body, context));
-  return with_sizes_of(given, std::move(body));
+using SetBodyFn = FunctionRef<void(uint32_t node, std::string_view attr, Graph body)>;
+static Status visit_changed_bodies(const Pass& pass, const Graph& graph, PassContext& context, SetBodyFn set);
+
+static void set_body(Graph& graph, uint32_t node, std::string_view attr, Graph body) {
+  graph.set_attr(node, attr, std::make_shared<const Graph>(std::move(body)));
 }
 
-static Status run_in_bodies(const Pass& pass, Graph& graph, PassContext& context) {
+// The body as the pass leaves it, or nothing if the pass has no work in it, nor in the bodies within it. Each is asked
+// once, and copied only if it changes.
+static Result<std::optional<Graph>> changed_body(const Pass& pass, const Graph& given, PassContext& context) {
+  std::optional<Graph> body;
+  if (pass.has_work(given, context)) {
+    body = given;
+    RLX_TRY(run_pass(pass, *body, context));
+    return std::optional(RLX_TRY(with_sizes_of(given, *std::move(body))));
+  }
+  RLX_TRY(visit_changed_bodies(pass, given, context, [&](uint32_t node, std::string_view attr, Graph inner) {
+    if (!body) body = given;
+    set_body(*body, node, attr, std::move(inner));
+  }));
+  return body;
+}
+
+static Status visit_changed_bodies(const Pass& pass, const Graph& graph, PassContext& context, SetBodyFn set) {
   if (!graph.has_bodies()) return {};
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     for (std::string_view attr : body_attrs(graph.node(i).op)) {
-      if (!has_work_anywhere(pass, *graph.node(i).attrs.graph(attr), context)) continue;
-      Result<Graph> body = run_in_body(pass, *graph.node(i).attrs.graph(attr), context);
+      auto body = changed_body(pass, *graph.node(i).attrs.graph(attr), context);
       if (!body.ok())
         return std::move(body).status().prefixed("in '" + std::string(attr) + "' of " + graph.describe(i) + ": ");
-      graph.set_attr(i, attr, std::make_shared<const Graph>(*std::move(body)));
+      if (*body) set(i, attr, **std::move(body));
     }
   }
   return {};
+}
+
+static Status run_in_bodies(const Pass& pass, Graph& graph, PassContext& context) {
+  return visit_changed_bodies(pass, graph, context, [&](uint32_t node, std::string_view attr, Graph body) {
+    set_body(graph, node, attr, std::move(body));
+  });
 }
 
 // A body is a graph like any other: a pass runs on every one, at every level.

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What bodies of control flow cost a compile.
+#include <gtest/gtest.h>
+
+#include <ctime>
+
+#include "compile/compile.h"
+#include "ir/text.h"
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+// Scans, one in the other. The innermost one has 2,000 products.
+static double seconds_of_nested_loops(int depth) {
+  const std::string inputs = "a = input f32[2,2]\nw = input f32[2,2]\n";
+  std::string text = "graph {\n" + inputs, end, from = "a";
+  for (int i = 0; i < depth; i++) {
+    text += "y, v = scan(a, w) n_carry=2 n_xs=0 length=1 body=graph {\n" + inputs;
+    end += "output u = w\n}\noutput y\n";
+  }
+  for (int i = 0; i < 2000; i++) {
+    text += format("m{} = matmul({}, w)\n", i, from);
+    from = format("m{}", i);
+  }
+  auto graph = parse(text + "output " + from + "\n" + end + "}");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  if (!graph.ok()) return 0;
+  auto env = env_with(1);
+  std::clock_t begin = std::clock();
+  EXPECT_TRUE(compile(*graph, **env->find_device("cpu"), {}).ok());
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+// A pass that has nothing to do in a body is asked about it once, not once for each graph around it.
+TEST(body_growth, a_deep_body_costs_as_much_as_one_that_is_not) {
+  double flat = seconds_of_nested_loops(2), deep = seconds_of_nested_loops(60);
+  std::printf("nested loops: %.1f ms for 2, %.1f ms for 60\n", flat * 1e3, deep * 1e3);
+  EXPECT_LT(deep, 3 * flat + 0.02);
+}
+
+}  // namespace rlx
