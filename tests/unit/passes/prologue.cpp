@@ -109,8 +109,8 @@ TEST(prologue, a_piece_expands_a_view_that_no_earlier_pass_has_expanded) {
   for (const char* view : {"unsqueeze(w) axes=[0]", "flatten(w) axis=0", "flip(w) axes=[1]"}) {
     auto weights = std::make_shared<Weights>();
     ASSERT_TRUE(weights->put("w", noise({1, 6})).ok());
-    auto graph =
-        parse(format("graph {{\nx = input f32[1,6]\nw = param f32[1,6]\nu = {}\ny = add(x, u)\noutput y\n}}", view));
+    auto graph = parse("graph {\nx = input f32[1,6]\nw = param f32[1,6]\nu = " + std::string(view) +
+                       "\ny = add(x, u)\noutput y\n}");
     ASSERT_TRUE(graph.ok()) << graph.status().message();
     std::vector<std::string> skip{"canonicalize", "simplify"};
     auto program = Program::compile(env_with(1), *graph, weights, nullptr, {{"passes.skip", skip}});
