@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tests of this folder; or, with --seconds N [--seed S], random graphs for as long as one likes: every fault is
 // printed, cut down, and their count; with --rules before it, graphs of the examples of rules, with --varying graphs
-// whose sizes vary; or, with --show S, the graph of that seed; or, with --check FILE, a graph's text, with contents of
-// 20 seeds.
+// whose sizes vary; or, with --show S, the graph of that seed (after --varying, of those graphs); or, with --check
+// FILE, a graph's text, with contents of 20 seeds.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -117,8 +117,9 @@ static void name_seed(int signal) {
   _exit(2);
 }
 
-static int show(uint64_t seed) {
-  std::printf("%s", print(random_graph(seed, op_table()).graph).c_str());
+static int show(uint64_t seed, bool is_varying) {
+  RandomGraph random = is_varying ? varying_graph(seed) : random_graph(seed, op_table());
+  std::printf("%s", print(random.graph).c_str());
   return 0;
 }
 
@@ -176,7 +177,8 @@ int main(int argc, char** argv) {
     if (!std::strcmp(argv[i], "--rules")) check = rlx::test::check_example_of_seed;
     if (i + 1 == argc) break;
     if (!std::strcmp(argv[i], "--seconds")) seconds = std::atof(argv[i + 1]);
-    if (!std::strcmp(argv[i], "--show")) return rlx::test::show(std::strtoull(argv[i + 1], nullptr, 10));
+    if (!std::strcmp(argv[i], "--show"))
+      return rlx::test::show(std::strtoull(argv[i + 1], nullptr, 10), check == rlx::test::check_varying_of_seed);
     if (!std::strcmp(argv[i], "--check")) return rlx::test::check_file(argv[i + 1]);
     if (!std::strcmp(argv[i], "--seed")) seed = std::strtoull(argv[i + 1], nullptr, 10);
   }
