@@ -353,7 +353,8 @@ std::string check_programs(const RandomGraph& random, const Meanings& meanings, 
 bool may_do_without(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
     bool may_be_left_out = has_bodies(node) || node.out.size() > 1 || graph.info(node).is(kOfSizes);
-    return may_be_left_out || node.op == Op::kWhere || node.op == Op::kGridSample || node.op == Op::kArgReduceWindow;
+    bool chooses = node.op == Op::kWhere || node.op == Op::kTrilu;
+    return may_be_left_out || chooses || node.op == Op::kGridSample || node.op == Op::kArgReduceWindow;
   });
 }
 
