@@ -72,8 +72,10 @@ Result<std::unique_ptr<Frame>> Frame::make(const CompiledPlan& compiled) {
   return frame;
 }
 
+// In memory that the host cannot address, a place is known by its buffer only, and a new buffer may have the address of
+// one that is gone.
 void Frame::place(uint32_t base, const Place& place) {
-  if (bases_[base] == place)
+  if (place.host && bases_[base] == place)
     bases_[base] = place;  // equal bytes, though perhaps of another buffer
   else
     renew(base, place);

@@ -48,6 +48,8 @@ TEST(random_graphs, of_sizes_that_vary_keep_their_meaning) {
   auto env = env_of_tests();
   ASSERT_TRUE(env.ok()) << env.status().message();
   for (uint64_t seed = 1; seed <= 150; seed++) EXPECT_EQ(check_varying_of_seed(seed, *env, tally), "");
+  // On the device far, a branch wrote to a buffer that was gone.
+  EXPECT_EQ(check_varying_of_seed(381300114, *env, tally), "");
   EXPECT_GT(tally.evaluated, tally.graphs / 2) << "too few graphs run to say anything";
 }
 
