@@ -64,29 +64,33 @@ CpuExecutable::CpuExecutable(std::shared_ptr<const Plan> plan, size_t segment, c
   note_uses();
 }
 
+// The steps by what they use, in the order of the ids. A plan may have thousands of segments, so none makes a table of
+// all ids of the plan.
+std::vector<CpuExecutable::Users> CpuExecutable::grouped(std::vector<Use> uses) {
+  std::ranges::sort(uses);
+  std::vector<Users> users;
+  for (auto [id, step] : uses) {
+    if (users.empty() || users.back().id != id) users.push_back({id, {}});
+    auto& steps = users.back().steps;
+    if (steps.empty() || steps.back() != step) steps.push_back(step);
+  }
+  return users;
+}
+
 void CpuExecutable::note_uses() {
-  constexpr uint32_t kNone = UINT32_MAX;
-  // By id: the place in the list.
-  std::vector<uint32_t> sizes(plan_->sizes.size(), kNone), bases(plan_->base_count(), kNone);
-  auto note = [](std::vector<uint32_t>& places, std::vector<Users>& list, uint32_t id, uint32_t index) {
-    if (places[id] == kNone) {
-      places[id] = static_cast<uint32_t>(list.size());
-      list.push_back({id, {}});
-    }
-    auto& steps = list[places[id]].steps;
-    if (steps.empty() || steps.back() != index) steps.push_back(index);
-  };
+  std::vector<Use> sizes, bases;
   for (uint32_t i = 0; i < count(); i++) {
-    for (SizeId id : step(i).depends) note(sizes, by_size_, id, i);
+    for (SizeId id : step(i).depends) sizes.emplace_back(id, i);
     for (auto* list : {&step(i).in, &step(i).out})
       for (const Access& it : *list) {
         if (it.dtype == DType::kNone) continue;
-        note(bases, by_base_, it.base, i);
+        bases.emplace_back(it.base, i);
         if (plan_->is_slot(it.base)) uses_slots_[i] = 1;
       }
-    if (step(i).scratch_bytes) note(bases, by_base_, kArenaBase, i);
+    if (step(i).scratch_bytes) bases.emplace_back(kArenaBase, i);
   }
-  std::ranges::sort(by_size_, {}, &Users::id);
+  by_size_ = grouped(std::move(sizes));
+  by_base_ = grouped(std::move(bases));
 }
 
 Result<std::unique_ptr<ExecState>> CpuExecutable::make_state() const {

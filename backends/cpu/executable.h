@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/caps.h"
@@ -30,6 +31,8 @@ class CpuExecutable : public Executable {
     uint32_t id;
     InlinedVector<uint32_t, 2> steps;
   };
+  using Use = std::pair<uint32_t, uint32_t>;  // the id of a size or base, and a step
+  static std::vector<Users> grouped(std::vector<Use> uses);
   const Step& step(uint32_t index) const { return plan_->steps[segment_.first + index]; }
   uint32_t count() const { return segment_.last - segment_.first; }
   const CpuKernel& kernel(uint32_t index) const {
