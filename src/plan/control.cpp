@@ -81,12 +81,17 @@ Result<std::vector<std::optional<int64_t>>> output_bytes(const Node& node, const
 // By carry that a step writes: for how many trips other carries pass its value on. A value that goes round in a circle,
 // or that is a row or a capture, needs no place, because no trip writes it.
 std::vector<size_t> delays_of(const Plan& body, size_t carries) {
+  std::vector<std::vector<size_t>> passed_to(carries);
+  for (size_t i = 0; i < carries; i++)
+    if (uint32_t from = body.outputs[i].shows; from < carries) passed_to[from].push_back(i);
   std::vector<size_t> delays(carries, 0);
-  auto is_written = [&](size_t carry) { return body.outputs[carry].shows == PlanSlot::kNone; };
   for (size_t i = 0; i < carries; i++) {
-    size_t trips = 0, source = i;
-    for (; source < carries && !is_written(source) && trips < carries; trips++) source = body.outputs[source].shows;
-    if (source < carries && is_written(source)) delays[source] = std::max(delays[source], trips);
+    if (body.outputs[i].shows != PlanSlot::kNone) continue;
+    for (std::vector<size_t> now = passed_to[i]; !now.empty(); delays[i]++) {
+      std::vector<size_t> next;
+      for (size_t carry : now) next.insert(next.end(), passed_to[carry].begin(), passed_to[carry].end());
+      now = std::move(next);
+    }
   }
   return delays;
 }
