@@ -334,9 +334,8 @@ static Dim whole_part(const Dim& a, int64_t b) {
 static Dim extreme(Atom::Kind kind, const Dim& a, const Dim& b);
 
 // floor((k max(l, x) + c) / b) = max(floor((k l + c) / b), floor((k x + c) / b)), and the min of the two for k < 0.
-// Only where l, k and c are numbers: else there would be two quotients instead of one; and not through a nest of min
-// and max. So the size of a convolution after a transposed one is that before both: (max(0, 2 n - 1) + 1) / 2 = max(0,
-// n).
+// Only where l, k and c are numbers: else there would be two quotients for one; and not through a nest of extremes.
+// So the size of a convolution after a transposed one is that before both: max(0, n) for (max(0, 2 n - 1) + 1) / 2.
 static std::optional<Dim> quotient_of_extreme(const Dim& a, int64_t b) {
   const std::vector<Term>& terms = a.polynomial()->terms;
   const Term& term = terms[0];

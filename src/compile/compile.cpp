@@ -132,8 +132,8 @@ static void set_body(Graph& graph, uint32_t node, std::string_view attr, Graph b
   graph.set_attr(node, attr, std::make_shared<const Graph>(std::move(body)));
 }
 
-// The body as the pass leaves it, or nothing if the pass has no work in it, nor in the bodies within it. Each is asked
-// once, and copied only if it changes.
+// The body as the pass leaves it, or nothing if the pass has no work in it, nor in the bodies within it. Only a body in
+// which there is work is copied. None is asked about again for each graph around it.
 static Result<std::optional<Graph>> changed_body(const Pass& pass, const Graph& given, PassContext& context) {
   std::optional<Graph> body;
   if (pass.has_work(given, context)) {
