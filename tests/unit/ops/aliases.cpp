@@ -29,4 +29,10 @@ TEST(aliases, case_and_underscores_do_not_matter) {
   EXPECT_EQ(op_table().suggestion("constant"), "") << "no call makes a leaf";
 }
 
+TEST(aliases, digits_are_a_part_of_the_word) {
+  EXPECT_EQ(op_table().suggestion("relu_6"), op_table().suggestion("relu6"));
+  EXPECT_EQ(op_table().suggestion("exp_000"), "");
+  EXPECT_EQ(op_table().suggestion("exp_999"), "");
+}
+
 }  // namespace rlx

@@ -44,6 +44,12 @@ TEST(facts, tables_that_progress_evenly_are_known) {
   EXPECT_TRUE(even->offset.is(5));
   EXPECT_EQ(even->steps, (std::vector<Dim>{100, 10, 1}));
   EXPECT_FALSE(form_of("i64[2,3] {0, 1, 2, 10, 11, 13}"));
+  auto is_known = [&](int64_t first) {
+    return form_of("i64[2] {" + std::to_string(first) + ", " + std::to_string(first) + "}").has_value();
+  };
+  constexpr int64_t kLargest = int64_t{1} << 40;  // sums of such numbers do not overflow
+  EXPECT_TRUE(is_known(kLargest) && is_known(-kLargest));
+  EXPECT_FALSE(is_known(kLargest + 1) || is_known(-kLargest - 1));
 }
 
 // f64 holds all integers up to 2^53, and 2^53 + 1 would be rounded.

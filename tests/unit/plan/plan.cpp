@@ -295,6 +295,16 @@ TEST(plan, the_peak_counts_all_that_a_step_writes) {
   EXPECT_NE(memory.find("\"peak\": 384"), memory.npos) << "32 values of 4 bytes, 32 indices of 8: " << memory;
 }
 
+TEST(plan, the_report_of_memory_counts_the_steps) {
+  Graph graph;
+  Builder b(graph);
+  Outputs found = b.ops(Op::kTopK, {input(b, "x", {64})}, {{"k", int64_t{32}}});
+  output(b, "y", unary(Op::kSin, found[0]));
+  auto plan = planned(graph);
+  ASSERT_EQ((*plan)->steps.size(), 2u);
+  EXPECT_NE(memory_json(**plan).find("\"steps\": 2"), std::string::npos) << memory_json(**plan);
+}
+
 TEST(plan, a_value_may_be_too_large_for_any_memory) {
   Graph graph;
   EXPECT_TRUE(graph.declare_symbol("n", {0, 1 << 30}).ok());
