@@ -127,7 +127,8 @@ static bool join_extremes(std::vector<Term>& terms) {
   return false;
 }
 
-// A coefficient that is too large for one term is that of several: all but the last have the largest.
+// A coefficient that is too large for one term is split over several terms with the same atoms; all but the last have
+// the largest coefficient.
 static void append_term(std::vector<Term>& terms, __int128 coefficient, std::vector<AtomPtr> atoms) {
   constexpr int64_t kLargest = kLimit - 1;
   if (atoms.empty()) coefficient = saturate(coefficient);
@@ -139,7 +140,7 @@ static void append_term(std::vector<Term>& terms, __int128 coefficient, std::vec
   if (coefficient != 0) terms.push_back({static_cast<int64_t>(coefficient), std::move(atoms)});
 }
 
-// Most sums come as few sorted runs, of which each is a sum itself: these are merged.
+// The terms mostly come as a few sorted runs, because sums are joined. So this merges runs.
 static void sort(std::vector<Term>& terms) {
   auto is_before = [](const Term& a, const Term& b) { return compare_atoms(a.atoms, b.atoms) < 0; };
   std::vector<size_t> ends;
@@ -333,8 +334,22 @@ static Dim whole_part(const Dim& a, int64_t b) {
 
 static Dim extreme(Atom::Kind kind, const Dim& a, const Dim& b);
 
+// Whether the dim may reach 2^62 at some sizes. False only for short sums of sizes times small numbers: 1,000 terms of
+// 2^20 times 2^30, and a number below 2^60.
+static bool may_saturate(const Dim& dim) {
+  constexpr int64_t kSmallNumber = int64_t{1} << 60, kSmallFactor = int64_t{1} << 20;
+  if (dim.is_literal()) return std::abs(dim.literal()) >= kLimit;
+  const std::vector<Term>& terms = dim.polynomial()->terms;
+  return terms.size() > 1000 || std::ranges::any_of(terms, [](const Term& term) {
+           if (term.atoms.empty()) return std::abs(term.coefficient) >= kSmallNumber;
+           bool is_product = term.atoms.size() > 1 || term.atoms[0]->kind == Atom::kProduct;
+           return is_product || std::abs(term.coefficient) > kSmallFactor;
+         });
+}
+
 // floor((k max(l, x) + c) / b) = max(floor((k l + c) / b), floor((k x + c) / b)), and the min of the two for k < 0.
-// Only where l, k and c are numbers: else there would be two quotients for one; and not through a nest of extremes.
+// Only where l, k and c are numbers: else there would be two quotients for one; not through a nest of extremes; and not
+// where x may saturate: min(10, x) is known there, and x / 2 is not.
 // So the size of a convolution after a transposed one is that before both: max(0, n) for (max(0, 2 n - 1) + 1) / 2.
 static std::optional<Dim> quotient_of_extreme(const Dim& a, int64_t b) {
   const std::vector<Term>& terms = a.polynomial()->terms;
@@ -346,9 +361,8 @@ static std::optional<Dim> quotient_of_extreme(const Dim& a, int64_t b) {
   auto in_place = [&](const Dim& operand) { return a - Dim::from({{term}}) + Dim(term.coefficient) * operand; };
   Dim x = in_place(atom.a), y = in_place(atom.b);
   for (const Dim* dim : {&x, &y}) {
-    bool may_have_saturated = dim->is_literal() && std::abs(dim->literal()) >= kLimit;
     bool is_nested = !dim->is_literal() && std::ranges::any_of(dim->polynomial()->terms, is_extreme);
-    if (may_have_saturated || is_nested) return std::nullopt;
+    if (is_nested || may_saturate(*dim)) return std::nullopt;
   }
   bool is_max = (atom.kind == Atom::kMax) == (term.coefficient > 0);
   return extreme(is_max ? Atom::kMax : Atom::kMin, floor_div(x, b), floor_div(y, b));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dim: a size, as a number or an integer expression over named symbols (semantics.md S1). The form is canonical: a
-// polynomial whose atoms are symbols, and opaque terms: floor divisions, max, min, and products too long or too large
-// to multiply out. Dims that are == are equal at all sizes. The other way around holds for dims without opaque terms;
-// of others, == may miss that they are equal.
+// polynomial over atoms. An atom is a symbol, or opaque: a floor division, a max or min, or a product that is too long
+// or too large to multiply out. Dims that compare equal are equal at all sizes. Two dims without opaque atoms that are
+// equal at all sizes compare equal; with opaque atoms, == may miss it.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ class Dim {
   std::shared_ptr<const Polynomial> terms_;
 };
 
-// As exact_div, and 1 for equal dims: for 0, too, as a size that a run sets to 0 has the same quotient.
+// Like exact_div, but equal dims give 1, even if both are 0: n / n is 1 too, and a run may set n to 0.
 inline std::optional<Dim> exact_quotient(const Dim& a, const Dim& b) {
   return a == b ? Dim(1) : exact_div(a, b);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sources of Dim share: the order of atoms, and arithmetic that saturates at +-2^62. Sizes beyond that mean
-// nothing, and shape checks refuse them.
+// The inside of dims, for the sources of Dim and for proofs about dims (ir/sizes.cpp, ir/size_proof.cpp): the order and
+// kinds of atoms, and arithmetic that saturates at +-2^62. Sizes beyond that mean nothing, and shape checks refuse
+// them.
 #pragma once
 
 #include <algorithm>

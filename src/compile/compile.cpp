@@ -40,13 +40,13 @@ static constexpr Pass kPasses[] = {
     {"fold", fold_constants, has_foldable},                  // typed eval of constants
     {"precision", assign_precision, has_other_precision},    // the float dtype to compute in, if the option names one
     {"branches", inline_branches, has_known_branch},         // an `if` of a known condition is replaced by its branch
-    {"sink", sink_residents, may_sink},                      // operands that depend on params only go into bodies
+    {"sink", sink_residents, may_sink},                      // operands computed from params alone move into bodies
     {"hoist", hoist_invariants, has_loop, kInsideOut},       // values that do not vary move out of loops
     {"fuse", fuse_composites, may_fuse},                     // composites that this device has a kernel for
     {"layout", choose_layouts, may_choose_layouts},          // transposes and splits at composites become their layout
     {"merge-siblings", merge_siblings, may_merge_siblings},  // products that share their left input become one: QKV
     {"expand", expand_composites, has_composite},            // composites without a kernel on this device
-    {"widen", widen_halves, may_widen},                      // halves for which it has kernels in f32 only
+    {"widen", widen_halves, may_widen},                      // ops on halves that this device has in f32 only
     {"simplify", simplify, may_simplify},                    // canonicalize and fold again; joins chains of scalars
     {"regions", group_elementwise, may_group},               // the remaining elementwise nodes, a kernel per region
     {"dce", drop_dead_nodes, has_dead_node},                 // nodes that no output depends on
@@ -300,7 +300,9 @@ Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device&
   auto alignment = static_cast<int64_t>(device.info().alignment);
   if (fallback) alignment = std::max(alignment, static_cast<int64_t>(fallback->info().alignment));
   Stopwatch lowering;
-  source->lowered = RLX_TRY(lower(std::move(graph), {options.kernels, alignment, !device.info().prologue}, kernel_of));
+  source->lowered =
+      RLX_TRY(lower(std::move(graph),
+                    {.kernels = options.kernels, .alignment = alignment, .whole = !device.info().prologue}, kernel_of));
   note("lower", lowering, source->lowered->graph.nodes().size());
   Stopwatch splitting;
   source->pieces = RLX_TRY(split_prologue(*source->lowered));

@@ -34,8 +34,12 @@ void SymbolRanges::forget_after(size_t time) {
 // The greatest common divisor of all coefficients but the constant, and the constant.
 static std::pair<int64_t, int64_t> content(const Dim& dim) {
   int64_t divisor = 0, constant = 0;
-  for (const Term& term : dim.polynomial()->terms)
-    term.atoms.empty() ? constant = term.coefficient : divisor = std::gcd(divisor, term.coefficient);
+  for (const Term& term : dim.polynomial()->terms) {
+    if (term.atoms.empty())
+      constant = term.coefficient;
+    else
+      divisor = std::gcd(divisor, term.coefficient);
+  }
   return {divisor, constant};
 }
 

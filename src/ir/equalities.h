@@ -18,7 +18,8 @@ namespace rlx {
 // Whether no integers make it 0: 2*n - 4*m + 1.
 bool is_never_zero(const Dim& dim);
 
-// Ranges of symbols, learned one after the other.
+// Ranges of symbols, learned one after the other. `time`, here and below: how many guards the scope had when this was
+// learned, the new one included.
 class SymbolRanges {
  public:
   // Learns that the symbol is in this range. False if that was known. `time` never falls from one call to the next.
@@ -40,8 +41,9 @@ class SymbolRanges {
 
 class Equalities {
  public:
-  // Learns that the dim is 0. Returns the symbol for which this was solved: one that stands alone, times 1 or -1. Null
-  // if there is none, or if its solution would be long. `time` never falls from one call to the next.
+  // Learns that the dim is 0. Returns the symbol for which this was solved, or null: the symbol occurs in one term
+  // only, alone, with a coefficient that divides all others; it is not solved yet; and its solution is short. `time`
+  // never falls from one call to the next.
   const std::string* learn(const Dim& zero, size_t time);
   // For a symbol that is solved already, but by a formula that is not linear: if this equation gives a linear one, that
   // one replaces it. So n = min(1,m) and n = 1 give n = 1 in either order. The caller has replaced all symbols that

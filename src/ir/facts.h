@@ -62,8 +62,9 @@ struct FactArgs {
 
 class Facts {
  public:
-  // kValues: without phases, which is cheaper for a few values. Of a value that more than kMostAsked others decide, it
-  // may know nothing: who asks for one value of each node would else take quadratic time.
+  // kValues: for a few values. There are no phases: do not ask for them. All questions together look at about
+  // kMostAsked values, and of later ones nothing is known. Else code that asks for one value of each node would take
+  // quadratic time.
   enum class Asked : uint8_t { kAll, kValues };
   static constexpr size_t kMostAsked = 256;
   explicit Facts(const Graph& graph, Asked asked = Asked::kAll);

@@ -276,7 +276,7 @@ void visit_decided_sizes(const Node& node, VisitDecided visit) {
 
 std::vector<DecidedSize> decided_sizes(const Graph& graph) {
   std::vector<DecidedSize> sizes;
-  if (!graph.decides_sizes()) return sizes;
+  if (!graph.may_decide_sizes()) return sizes;
   for (uint32_t i = 0; i < graph.nodes().size(); i++)
     visit_decided_sizes(graph.node(i), [&](const std::string& symbol, bool is_fresh) {
       sizes.push_back({symbol, i, is_fresh});

@@ -128,8 +128,8 @@ class Graph : public SizeScope {
   // What the nodes are, without a walk over them.
   std::vector<bool> ops() const;  // by op: whether there is a node of it
   bool has_bodies() const { return with_bodies_ > 0; }
-  bool decides_sizes() const { return deciding_ > 0; }  // as decided_sizes says
-  std::string describe(uint32_t node) const;            // "layer_norm 'encoder.0.norm' (%17)", for messages
+  bool may_decide_sizes() const { return deciding_ > 0; }  // false: decided_sizes finds none
+  std::string describe(uint32_t node) const;               // "layer_norm 'encoder.0.norm' (%17)", for messages
 
   // ---- for code that rewrites graphs ----
 
@@ -160,7 +160,7 @@ class Graph : public SizeScope {
  private:
   std::string operands_text(const OpInfo& info, std::span<const Value> in) const;
   void note_leaf(uint32_t node);
-  void forget_leaf(uint32_t node);  // nothing if it is none
+  void forget_leaf(uint32_t node);  // does nothing for other nodes
   void count(const Node& node, int by);
   void count_decided(const Node& node, int by);
 

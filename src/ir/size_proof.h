@@ -7,8 +7,8 @@
 // 3. is_at_most: level 2, also with one operand in the place of a min or max.
 // 4. proves: level 3 for a <= b; for a = b level 2, also as a <= b and b <= a.
 // 5. implies: false if it fails at a corner of the allowed sizes (Corners). Else level 4 of the dims as given, then of
-//    the dims `resolved` (min and max that are decided become one operand), then of those also `reduced` (symbols in
-//    terms of others, as equations say).
+//    the dims `resolved` (a min or max becomes one operand where their order is known), then of those also `reduced`
+//    (symbols in terms of others, as equations say).
 #pragma once
 
 #include <array>
@@ -57,7 +57,7 @@ class SizeScope::Proof {
   const SizeScope& scope_;
   Corners corners_;
   Ranges ranges_, ranges_by_guards_;
-  bool narrows_ranges_;  // whether guards do
+  bool narrows_ranges_;  // whether a guard narrows the range of a symbol
 };
 
 }  // namespace rlx

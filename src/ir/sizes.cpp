@@ -296,8 +296,7 @@ Status SizeScope::add_guard(Guard guard) {
   if (!implies(normal.relation, normal.a, normal.b)) return record(guard, std::move(normal));
   // In a graph read from text, the guard of a node is declared before the node.
   auto known = find_guard(normal.relation, normal.b - normal.a);
-  if (known && (!guard.is_derived || guards_[*known].where == guard.where))
-    guards_[*known].is_derived = guard.is_derived;
+  if (known && (!guard.is_derived || guards_[*known].where == guard.where)) set_derived(*known, guard.is_derived);
   return {};
 }
 
@@ -335,6 +334,12 @@ SizeScope::GuardKeys SizeScope::keys_of(const Guard& guard) {
   return keys;
 }
 
+void SizeScope::set_derived(uint32_t guard, bool is_derived) {
+  if (guards_[guard].is_derived == is_derived) return;
+  rederived_.emplace_back(guard, !is_derived);
+  guards_[guard].is_derived = is_derived;
+}
+
 // Memory may not have sufficed for all its keys.
 void SizeScope::forget_last_guard(const GuardKeys& keys) {
   auto index = static_cast<uint32_t>(guards_.size() - 1);
@@ -353,8 +358,7 @@ Status SizeScope::record_alone(Guard guard) {
   Dim difference = guard.b - guard.a;
   RLX_TRY(check_parts(std::array{guard.a, guard.b}));
   if (difference.is(0)) return {};
-  if (auto known = find_guard(guard.relation, difference); known && !guard.is_derived)
-    guards_[*known].is_derived = false;
+  if (auto known = find_guard(guard.relation, difference); known && !guard.is_derived) set_derived(*known, false);
   if (has_guard(guard.relation, difference)) return {};
   GuardKeys keys = keys_of(guard);
   auto index = static_cast<uint32_t>(guards_.size());
@@ -370,6 +374,8 @@ Status SizeScope::record_alone(Guard guard) {
 // ---- roll-back ----
 
 void SizeScope::roll_back(const Mark& mark) {
+  for (; rederived_.size() > mark.rederived; rederived_.pop_back())
+    guards_[rederived_.back().first].is_derived = rederived_.back().second;
   while (narrowed_.size() > mark.narrowed) {
     symbols_[narrowed_.back().first].second = narrowed_.back().second;
     narrowed_.pop_back();

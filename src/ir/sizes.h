@@ -56,12 +56,13 @@ class SizeScope {
   // The dim, simplified by all ranges and guards: min and max of sizes whose order is known become one of the two.
   Dim resolved(const Dim& dim) const;
 
-  // A point to which roll_back returns: it removes later guards and symbols, and restores ranges that were narrowed.
+  // A point to which roll_back returns: it removes later guards and symbols, and restores ranges that were narrowed and
+  // `is_derived` of earlier guards.
   struct Mark {
-    size_t symbols, guards, narrowed;
+    size_t symbols, guards, narrowed, rederived;
     bool operator==(const Mark&) const = default;
   };
-  Mark mark() const { return {symbols_.size(), guards_.size(), narrowed_.size()}; }
+  Mark mark() const { return {symbols_.size(), guards_.size(), narrowed_.size(), rederived_.size()}; }
   void roll_back(const Mark& mark);
   void remove_symbols(const std::set<std::string>& names);  // no guard names them; earlier marks become invalid
 
@@ -78,7 +79,7 @@ class SizeScope {
   Dim reduced(const Dim& dim, const Dim* (Equalities::*find)(std::string_view) const) const;  // by these solutions only
   Interval range_of_reduced(const Dim& dim) const;
   static Interval bounded(Interval range);  // an open end becomes kLargestSymbol
-  bool narrows_ranges() const;              // whether guards do
+  bool narrows_ranges() const;              // whether a guard narrows the range of a symbol
   Guard resolved(const Guard& guard) const;
   Result<Guard> checked(Guard guard) const;
   Status record(const Guard& guard, Guard normal);
@@ -88,6 +89,7 @@ class SizeScope {
   const std::string* solve(const Guard& guard);
   bool is_settled(const Guard& guard) const;
   static GuardKeys keys_of(const Guard& guard);
+  void set_derived(uint32_t guard, bool is_derived);
   void forget_last_guard(const GuardKeys& keys);
   Status learn(uint32_t index);
   void learn_range(const Guard& guard);
@@ -97,6 +99,7 @@ class SizeScope {
   ByName<uint32_t> symbol_index_;
   std::vector<std::pair<uint32_t, Interval>> narrowed_;  // symbol, and its earlier range: for roll_back
   std::vector<Guard> guards_;
+  std::vector<std::pair<uint32_t, bool>> rederived_;       // guard, and its earlier is_derived: for roll_back
   std::unordered_multimap<size_t, uint32_t> guard_index_;  // by the hash of the difference b - a
   std::unordered_multimap<size_t, uint32_t> undecided_;    // by the hash of what would decide a min or max of a guard
   Equalities equalities_;                                  // that guards say

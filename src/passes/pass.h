@@ -56,7 +56,8 @@ Result<Graph> drop_dead_nodes(Graph graph, PassContext& context);
 Result<Graph> check_supported(Graph graph, PassContext& context);
 
 // For each pass, in the same order: false if it certainly leaves the graph as it is and reports no error. Running a
-// pass on a body copies the body; asking does not.
+// pass on a body copies the body; asking does not. A pass must be right also where it has no work: tests run passes
+// without asking.
 using HasWorkFn = bool (*)(const Graph&, const PassContext&);
 bool has_customs(const Graph& graph, const PassContext& context);
 bool may_canonicalize(const Graph& graph, const PassContext& context);

@@ -79,7 +79,7 @@ Result<std::vector<std::optional<int64_t>>> output_bytes(const Node& node, const
 }
 
 // By carry that a step writes: for how many trips other carries pass its value on. A value that goes round in a circle,
-// or that is a row or a capture, needs no place, because no trip writes it.
+// or that is a scanned input or an invariant operand, needs no place, because no trip writes it.
 std::vector<size_t> delays_of(const Plan& body, size_t carries) {
   std::vector<std::vector<size_t>> passed_to(carries);
   for (size_t i = 0; i < carries; i++)

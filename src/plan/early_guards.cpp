@@ -28,7 +28,8 @@ class EarlyGuards {
 
   // A guard that contradicts others ends the search: a run checks it before the steps of its time, and fails.
   std::vector<Guard> find() {
-    for (const PlanSymbol& symbol : plan_.symbols) batches_[symbol.made_by];
+    // A batch for each time at which a size is found, even if no guard or node belongs to it.
+    for (const PlanSymbol& symbol : plan_.symbols) batches_.try_emplace(symbol.made_by);
     if (batches_.empty() || batches_.rbegin()->first == PlanSymbol::kGiven) return {};
     for (const auto& [name, range] : plan_.graph().symbols())
       if (!scope_.declare_symbol(name, range).ok()) return {};

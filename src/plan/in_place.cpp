@@ -90,7 +90,8 @@ class Sharing {
       const Step& step = plan_.steps[i];
       for (size_t out = 0; out < step.out.size(); out++) {
         if (step.out[out].buffer == Access::kNoBuffer) continue;
-        for (size_t in = 0; in < step.in.size(); in++)
+        auto [first, end] = inputs_to_ask(step, out);
+        for (size_t in = first; in < end; in++)
           if (fits(static_cast<uint32_t>(i), out, in)) {
             take(step.out[out].buffer, step.in[in].buffer);
             break;
@@ -105,6 +106,13 @@ class Sharing {
     const Step* step = nullptr;
     size_t output = 0;
   };
+
+  // The inputs [first, end) that the step may write over by this output. A loop may have thousands of carries, and
+  // writes each over itself only.
+  static std::pair<size_t, size_t> inputs_to_ask(const Step& step, size_t output) {
+    if (step.control == Step::kNoControl) return {0, step.in.size()};
+    return {output, std::min(output + 1, step.in.size())};
+  }
 
   bool fits(uint32_t index, size_t output, size_t input) const {
     const Step& step = plan_.steps[index];

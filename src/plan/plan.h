@@ -113,7 +113,7 @@ struct PlanRoom {
   uint32_t base = 0;
   DType dtype = DType::kNone;
   SizeIds dims;
-  uint32_t known = 0;  // known_at of its dims
+  uint32_t known = 0;  // the step that finds the last of its sizes; PlanSymbol::kGiven: none does
 };
 
 struct PlanBuffer {
@@ -197,7 +197,7 @@ struct Control {
   std::vector<AxisSize> decides;                  // symbols of the plan that its outputs may set
   int64_t flag_offset = 0;                        // where the value of the condition lies
   SizeId length = 0;                              // the trips of a scan without xs
-  SizeId when = kByData;                          // for an `if` that sizes decide: 0 if `else` runs
+  SizeId when = kByData;                          // of an `if` that sizes decide: the entry that is 0 where `else` runs
 };
 
 // An output and an input slot of one type that share their memory.

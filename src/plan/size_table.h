@@ -16,7 +16,7 @@ class SizeTable {
   explicit SizeTable(Plan& plan) : plan_(plan) {}
 
   // Gives every symbol of the graph an upper size; RLX_E_SHAPE names all that have none. A symbol that a node
-  // decides may stay open.
+  // decides may stay open, and in a body any symbol.
   Status set_symbols(const UpperSizes& upper);
   using NodeBySymbol = std::unordered_map<std::string_view, uint32_t>;
 

@@ -191,7 +191,7 @@ void Steps::cut_segments() {
     plan_.segments.push_back({first, last, is_sized, plan_.steps[first].control, plan_.steps[first].on_host});
     first = last;
   }
-  if (plan_.first_run_step == end) plan_.segments.push_back({end, end, false});
+  if (plan_.first_run_step == end) plan_.segments.push_back({.first = end, .last = end, .is_sized = false});
 }
 
 void Steps::place() {

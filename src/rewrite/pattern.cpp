@@ -67,7 +67,7 @@ Pattern maybe_cast(Pattern x) {
   return either({x, cast});
 }
 Pattern through_views(Pattern x, ViewTest passes) {
-  return make({.kind = PatternNode::kViews, .in = {std::move(x)}, .passed = passes});
+  return make({.kind = PatternNode::kViews, .in = {std::move(x)}, .passes = passes});
 }
 Pattern mean(Pattern x) {
   return op(Op::kMean, {x}).with("keep_dims", int64_t{1});
@@ -223,8 +223,8 @@ bool Match::require(const Dim& a, Guard::Relation relation, const Dim& b) const 
 struct Occurrence {
   Value value;
   size_t left = 0, right = 0;  // indices into the tree, or 0: it is not taken apart
-  size_t count = 1;            // of it and all below it
-  size_t first = 0;            // they have so many numbers, from this one on, of a walk from the root down
+  size_t count = 1;            // of occurrences: it and all below it
+  size_t first = 0;            // its number in a walk from the root down; the last of those below: first + count - 1
   bool is_product() const { return left != 0; }
   bool holds(const Occurrence& part) const { return first <= part.first && part.first + part.count <= first + count; }
 };
@@ -286,7 +286,7 @@ class Matcher {
 
   bool step_views(const PatternNode& pattern, Value value, const Goal* next) {
     if (!bind(pattern, value)) return false;
-    Value under = match_.under_views(match_.builder().wrap(value), pattern.passed).value();
+    Value under = match_.under_views(match_.builder().wrap(value), pattern.passes).value();
     size_t mark = views_.size();
     for (Value view = value; view != under; view = match_.graph().node(view).in[0]) views_.push_back(view);
     Goal goal{pattern.in[0].get(), under, next};
@@ -432,8 +432,8 @@ class Matcher {
     return is_splat((*state.tree)[product.left].value) || is_splat((*state.tree)[product.right].value);
   }
 
-  // Whether `got` is `wanted` as files hold it, which round constants to the dtype or to f32: less than half an ulp off
-  // for halves, 2^-48 of it for f64, 2e-6 of it for f32. 0, and all numbers in a rule of grade `exact`, must be equal.
+  // Files round constants to the dtype or to f32. Allowed errors: half an ulp for halves; relative, 2^-48 for f64 and
+  // 2e-6 for all others. 0, and every number in a rule of grade `exact`, must be equal.
   bool near(double got, double wanted, DType dtype) const {
     if (got == wanted || wanted == 0 || is_exact()) return got == wanted;
     int digits = dtype == DType::kBF16 ? 8 : 11;

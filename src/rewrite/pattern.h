@@ -38,7 +38,6 @@ class Pattern {
   Pattern with(std::string_view attr, AttrValue value) const;
 
   const PatternNode* get() const { return node_.get(); }
-  const std::shared_ptr<const PatternNode>& share() const { return node_; }
 
  private:
   std::shared_ptr<const PatternNode> node_;
@@ -52,7 +51,7 @@ struct PatternNode {
     kOp,       // a node of `op` on `in`; commutative ops in either order
     kProduct,  // nested `mul`s flattened: each of `in` is a factor (or a product of some), what is left is `number`
     kEither,   // the first of `in` that leads to a match
-    kViews,    // `in[0]`, or a chain of views of it that `passed` accepts
+    kViews,    // `in[0]`, or a chain of views of it that `passes` accepts
   } kind;
   Op op = Op::kNone;
   double number = 0;
@@ -62,7 +61,7 @@ struct PatternNode {
   std::function<bool(const Match&, Expr)> holds = nullptr;
   std::string why;
   std::vector<std::pair<std::string, AttrValue>> attrs;
-  ViewTest* passed = nullptr;
+  ViewTest* passes = nullptr;
 };
 
 // Tests of one view, for rules that look through views.

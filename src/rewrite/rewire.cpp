@@ -172,8 +172,8 @@ void Workspace::merge_equals() {
 }
 
 // Facts stay true after a replacement. If more is known of the new value than of the old one, the facts of its users
-// are computed again, and then those of their users. A phase can improve twice, so each node is visited no more than
-// twice.
+// are computed again, and then those of their users. A phase can improve only twice, so a node counts as improved at
+// most twice, and the walk ends.
 void Workspace::improve_users(Value old, Value made) {
   bool is_better =
       facts_.phase(made.node) < facts_.phase(old.node) || (facts_.knows_more(made) && !facts_.knows_more(old));

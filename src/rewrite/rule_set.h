@@ -26,7 +26,7 @@ struct Rule {
   std::function<Expr(const Match&)> apply;  // an absent Expr: declined
   std::vector<Op> anchors = {};
   std::vector<std::vector<Op>> needs = {};  // the graph must have an op of each of these lists
-  bool only_tidies = false;                 // what other rules leave
+  bool only_tidies = false;                 // it only tidies what other rules leave
 };
 
 // How much of a graph a rule in code looks at.

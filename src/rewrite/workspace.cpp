@@ -246,9 +246,9 @@ void Workspace::roll_back(const Graph::Mark& mark) {
   states_.resize(mark.nodes);
 }
 
-// Whether this node need not stay for the sizes that it decides: there are none, or a node that was made since the mark
-// decides the same.
-bool Workspace::is_decided_again(uint32_t node, const Graph::Mark& mark) const {
+// Of a node whose op may decide sizes, which load() has pinned: whether the pin may go. It may if the node decides no
+// size, or if a node that was made since the mark decides the same.
+bool Workspace::may_unpin(uint32_t node, const Graph::Mark& mark) const {
   auto symbols_of = [&](uint32_t index) {
     std::vector<std::string> symbols;
     visit_decided_sizes(graph_.node(index), [&](const std::string& symbol, bool) { symbols.push_back(symbol); });
@@ -275,7 +275,7 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
     acquire(node);
   }
   for (const auto& [old, made] : replacements)
-    if (old.output == 0 && is_decided_again(old.node, mark)) states_[old.node].pins--;
+    if (old.output == 0 && may_unpin(old.node, mark)) states_[old.node].pins--;
   first_new_ = static_cast<uint32_t>(mark.nodes);
   for (const auto& [old, made] : replacements) replace(old, made);
   first_new_ = UINT32_MAX;
@@ -286,7 +286,10 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
   merge_equals();
   enqueue_above_changes();
   for (auto node = static_cast<uint32_t>(mark.nodes); node < graph_.nodes().size(); node++)
-    states_[node].live ? enqueue(node) : forget(node);
+    if (states_[node].live)
+      enqueue(node);
+    else
+      forget(node);
 }
 
 // Whether `made` may depend on `old`, a value that is replaced besides the anchor: then a cycle would close. The walk

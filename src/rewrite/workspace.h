@@ -87,7 +87,7 @@ class Workspace {
   // Transactions.
   void commit(const std::vector<Replacement>& replacements, const Graph::Mark& mark);
   void roll_back(const Graph::Mark& mark);
-  bool is_decided_again(uint32_t node, const Graph::Mark& mark) const;
+  bool may_unpin(uint32_t node, const Graph::Mark& mark) const;
   bool closes_cycle(const Replacement& replacement) const;
 
   // Changing the graph.

@@ -21,7 +21,7 @@ ControlStep::ControlStep(Frame& around, const Control& control, std::vector<std:
       in_(node_.in.size()),
       out_(node_.out.size()),
       in_dims_(node_.in.size()),
-      dims_(node_.out.size()),
+      out_dims_(node_.out.size()),
       row_bytes_(node_.in.size() + node_.out.size()),
       rooms_(node_.out.size()),
       staging_(node_.out.size()) {
@@ -47,7 +47,7 @@ Status ControlStep::begin() {
   }
   for (size_t i = 0; i < out_.size(); i++) {
     out_[i] = around_.address(step_.out[i]);
-    dims_[i] = dims_at(step_.out[i].dims, sizes);
+    out_dims_[i] = dims_at(step_.out[i].dims, sizes);
     rooms_[i] = nullptr;
     if (!is_open(i)) continue;
     rooms_[i] = around_.room_of(step_.out[i].base);
@@ -64,7 +64,7 @@ Status ControlStep::prepare(size_t index) {
   RLX_TRY(body.check_residents());
   for (size_t i = first_in_; i < in_.size(); i++) body.place(body.plan().input_base(i - first_in_), in_[i]);
   if (!control_.bodies[index].carried.empty())
-    RLX_TRY(body.carry(control_.bodies[index], std::span(in_dims_).subspan(first_in_)));
+    RLX_TRY(body.set_carried_sizes(control_.bodies[index], std::span(in_dims_).subspan(first_in_)));
   return body.settle();
 }
 
@@ -78,7 +78,7 @@ Status ControlStep::place(Frame& body, size_t output, Room* room, const Place& f
   return {};
 }
 
-Result<bool> ControlStep::flag(const Place& place) const {
+Result<bool> ControlStep::read_flag(const Place& place) const {
   if (place.host) return *place.host != std::byte{0};
   std::byte read{};
   auto here = host_buffer({std::shared_ptr<void>(), &read}, 1);
@@ -88,13 +88,13 @@ Result<bool> ControlStep::flag(const Place& place) const {
 
 Status ControlStep::run_if(const RunScope& scope) {
   bool is_decided = control_.when != Control::kByData;
-  bool takes = is_decided ? around_.sizes().values()[control_.when] != 0 : RLX_TRY(flag(in_[0]));
+  bool takes = is_decided ? around_.sizes().values()[control_.when] != 0 : RLX_TRY(read_flag(in_[0]));
   size_t index = takes ? 0 : 1;
   Frame& branch = *bodies_[index];
   RLX_TRY(prepare(index));
   for (size_t i = 0; i < out_.size(); i++) RLX_TRY(place(branch, i, rooms_[i], out_[i]));
   RLX_TRY(branch.run(scope));
-  for (size_t i = 0; i < out_.size(); i++) dims_[i] = branch.output_dims(i);
+  for (size_t i = 0; i < out_.size(); i++) out_dims_[i] = branch.output_dims(i);
   return {};
 }
 
@@ -148,41 +148,53 @@ Result<bool> ControlStep::run_condition(const RunScope& scope) {
   RLX_TRY(prepare(0));
   cond.place(cond.plan().output_base(0), place);
   RLX_TRY(cond.run(scope));
-  return flag(place);
+  return read_flag(place);
+}
+
+// -1: a `while` without max_trips.
+int64_t ControlStep::most_trips() const {
+  if (node_.op == Op::kWhile) return node_.attrs.i64("max_trips");
+  return xs_ ? in_dims_[carries_][0] : around_.sizes().values()[control_.length];
+}
+
+static Result<int64_t> bytes_of_slice(DType dtype, std::span<const int64_t> dims) {
+  return bytes_of(dtype, dims.subspan(1));
+}
+
+// A `while` does not know its trips: the rooms of what it stacks grow.
+Status ControlStep::prepare_slices(std::optional<int64_t> trips) {
+  for (size_t i = carries_; i < carries_ + xs_; i++) {
+    const Dims whole = in_dims_[i];
+    row_bytes_[i] = RLX_TRY(bytes_of_slice(step_.in[i].dtype, whole));
+    in_dims_[i] = Dims(std::span<const int64_t>(whole).subspan(1));
+  }
+  for (size_t i = carries_; i < out_.size(); i++) {
+    int64_t row = row_bytes_[in_.size() + i] = RLX_TRY(bytes_of_slice(step_.out[i].dtype, out_dims_[i]));
+    if (!is_open(i)) continue;
+    int64_t whole = trips ? RLX_TRY(bytes_of(DType::kU8, std::array{*trips, row})) : row;
+    RLX_TRY(rooms_[i]->reserve(around_.device(), whole));
+  }
+  return {};
 }
 
 Status ControlStep::run_trips(const RunScope& scope) {
   bool is_while = node_.op == Op::kWhile, reverse = !is_while && node_.attrs.flag("reverse");
-  int64_t most = is_while ? node_.attrs.i64("max_trips")
-                 : xs_    ? in_dims_[carries_][0]
-                          : around_.sizes().values()[control_.length];
-  auto bytes_of_row = [](DType dtype, std::span<const int64_t> dims) { return bytes_of(dtype, dims.subspan(1)); };
-  for (size_t i = carries_; i < carries_ + xs_; i++) {
-    const Dims whole = in_dims_[i];
-    row_bytes_[i] = RLX_TRY(bytes_of_row(step_.in[i].dtype, whole));
-    in_dims_[i] = Dims(std::span<const int64_t>(whole).subspan(1));  // what the body gets
-  }
-  for (size_t i = carries_; i < out_.size(); i++) {
-    int64_t row = row_bytes_[in_.size() + i] = RLX_TRY(bytes_of_row(step_.out[i].dtype, dims_[i]));
-    if (!is_open(i)) continue;
-    int64_t whole = is_while ? row : RLX_TRY(bytes_of(DType::kU8, std::array{most, row}));
-    RLX_TRY(rooms_[i]->reserve(around_.device(), whole));
-  }
-  int64_t trips = 0;
+  int64_t most = most_trips(), trips = 0;
+  RLX_TRY(prepare_slices(is_while ? std::nullopt : std::optional(most)));
   for (; most < 0 || trips < most; trips++) {
     if (is_while && !RLX_TRY(run_condition(scope))) break;
     turn_ = is_while ? trips : most - 1 - trips;  // the last trip of a scan writes to the result
     RLX_TRY(trip(reverse ? most - 1 - trips : trips, scope));
   }
-  for (size_t i = carries_; i < out_.size(); i++) dims_[i][0] = trips;
+  for (size_t i = carries_; i < out_.size(); i++) out_dims_[i][0] = trips;
   return finish_carries();
 }
 
 // Without a trip the first values are the results, and nothing has compared their sizes with the plan so far.
 Status ControlStep::finish_carries() {
-  for (size_t i = 0; i < carries_; i++) dims_[i] = in_dims_[i];
+  for (size_t i = 0; i < carries_; i++) out_dims_[i] = in_dims_[i];
   for (const AxisSize& size : control_.decides)
-    RLX_TRY(check_range(around_.plan().symbols[size.symbol], dims_[size.slot][size.axis]));
+    RLX_TRY(check_range(around_.plan().symbols[size.symbol], out_dims_[size.slot][size.axis]));
   // First those that no trip writes: their values may lie in the result of one that trips write.
   for (bool is_passed_on : {true, false})
     for (size_t i = 0; i < carries_; i++)
@@ -191,7 +203,7 @@ Status ControlStep::finish_carries() {
 }
 
 Status ControlStep::finish_carry(size_t carry) {
-  int64_t bytes = RLX_TRY(bytes_of(step_.in[carry].dtype, dims_[carry]));
+  int64_t bytes = RLX_TRY(bytes_of(step_.in[carry].dtype, out_dims_[carry]));
   if (is_open(carry)) RLX_TRY(rooms_[carry]->reserve(around_.device(), bytes));
   Place result = is_open(carry) ? rooms_[carry]->place() : out_[carry];
   if (in_[carry] == result) return {};
@@ -203,8 +215,8 @@ Status ControlStep::finish_carry(size_t carry) {
 Status ControlStep::set_decided_sizes() {
   SizeState& sizes = around_.sizes();
   for (const AxisSize& size : control_.decides)
-    RLX_TRY(sizes.set_fresh(around_.plan(), size.symbol, dims_[size.slot][size.axis]));
-  return around_.learn(control_.step);
+    RLX_TRY(sizes.set_fresh(around_.plan(), size.symbol, out_dims_[size.slot][size.axis]));
+  return around_.on_sizes_known(control_.step);
 }
 
 // A body may have given a room other memory.
@@ -212,7 +224,7 @@ Status ControlStep::finish_rooms() {
   for (size_t i = 0; i < out_.size(); i++) {
     if (rooms_[i] && rooms_[i] != &staging_[i]) around_.place(step_.out[i].base, rooms_[i]->place());
     if (rooms_[i] != &staging_[i]) continue;
-    int64_t bytes = RLX_TRY(bytes_of(step_.out[i].dtype, dims_[i]));
+    int64_t bytes = RLX_TRY(bytes_of(step_.out[i].dtype, out_dims_[i]));
     RLX_TRY(copy_bytes(around_.address(step_.out[i]), staging_[i].place(), static_cast<size_t>(bytes)));
   }
   return {};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ControlStep: runs one step of control flow: a branch of an `if` once, or the body of a loop trip after trip. A trip
-// sets the bases of its body and calls its executable. Copied are only the last value of a carry that is not where the
-// result must be, and outputs whose size had to be checked first (`staging_`). Invariant: a carry is read where its
-// value lies, whichever trip has written it, and no trip overwrites what it or a later one reads.
+// sets the bases of its body and runs the frame of the body. Only two things are copied: the last value of a carry, if
+// it does not lie where the result must be; and an output whose size had to be checked first (`staging_`). Invariant: a
+// carry is read where its value lies, whichever trip has written it, and no trip overwrites what it or a later one
+// reads.
 #pragma once
 
 #include "plan/control.h"
@@ -20,9 +21,11 @@ class ControlStep {
   Status begin();                // finds operands and results; bodies take bases and sizes from the frame around them
   Status prepare(size_t index);  // before a body runs: sets the places and sizes of its inputs
   Status place(Frame& body, size_t output, Room* room, const Place& fixed);
-  Result<bool> flag(const Place& place) const;
+  Result<bool> read_flag(const Place& place) const;
   Status run_if(const RunScope& scope);
 
+  int64_t most_trips() const;
+  Status prepare_slices(std::optional<int64_t> trips);  // of xs and stacked outputs
   Status run_trips(const RunScope& scope);
   Result<bool> run_condition(const RunScope& scope);
   Status trip(int64_t at, const RunScope& scope);
@@ -41,10 +44,11 @@ class ControlStep {
   const Node& node_;
   size_t first_in_, carries_, xs_;  // the step's inputs: a predicate (`if`), carries, xs, the rest
   std::vector<std::unique_ptr<Frame>> bodies_;
-  std::vector<Place> in_, out_;       // by input and output of the step: its place; for a carry, in this trip
-  std::vector<Dims> in_dims_, dims_;  // of the inputs; of the results
-  std::vector<int64_t> row_bytes_;    // by input and output that is sliced or stacked: the bytes of one row
-  int64_t turn_ = 0;                  // of this trip: it chooses among the places of a carry
+  std::vector<Place> in_, out_;     // by input and output of the step: its place; for carries and xs, in this trip
+  std::vector<Dims> in_dims_;       // of what the body gets: for an x, of one slice
+  std::vector<Dims> out_dims_;      // of the results
+  std::vector<int64_t> row_bytes_;  // by input and output that is sliced or stacked: the bytes of one slice
+  int64_t turn_ = 0;                // of this trip: it chooses among the places of a carry
 
   // Memory of outputs without a bound.
   std::vector<Room*> rooms_;               // by output: where it is written

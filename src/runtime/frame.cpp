@@ -141,7 +141,7 @@ Status Frame::make_rooms(uint32_t known) {
   return {};
 }
 
-Status Frame::learn(uint32_t step) {
+Status Frame::on_sizes_known(uint32_t step) {
   RLX_TRY(check_outputs(step));
   return make_rooms(step);
 }
@@ -159,7 +159,7 @@ Status Frame::run_segment(size_t segment, const RunArgs& args, const RunScope& s
 Status Frame::run(const RunScope& scope) {
   auto set = [this](uint32_t symbol, int64_t size) -> Status {
     RLX_TRY(sizes_.set_fresh(plan_, symbol, size));
-    return learn(plan_.symbols[symbol].made_by);
+    return on_sizes_known(plan_.symbols[symbol].made_by);
   };
   SetSize set_size(set);
   sizes_.begin_run();
@@ -209,7 +209,7 @@ Status Frame::enter(const Frame& around, const Step& step, const PlanBody& body)
   return {};
 }
 
-Status Frame::carry(const PlanBody& body, std::span<const Dims> dims) {
+Status Frame::set_carried_sizes(const PlanBody& body, std::span<const Dims> dims) {
   for (const AxisSize& size : body.carried) {
     int64_t now = dims[size.slot][size.axis];
     is_unsettled_ |= wanted_[size.symbol] != now;

@@ -59,19 +59,19 @@ class Frame {
   // ---- rooms ----
 
   Room* room_of(uint32_t base);  // null: the base has no room, or other memory at present
-  // The room of an output; null if the output lies in memory of fixed size, placed as any other.
+  // Sets the room of an output; null: it lies in memory of fixed size, placed as any other.
   void set_room(size_t output, Room* room);
   // Handles the sizes that are known from this step on: checks outputs in memory of fixed size, and makes rooms.
-  Status learn(uint32_t step);
+  Status on_sizes_known(uint32_t step);
 
   // ---- of a body ----
 
   // Takes the memory, residents and sizes from the frame around it that have changed.
   Status enter(const Frame& around, const Step& step, const PlanBody& body);
   // Sets the sizes that inputs carry. `dims`: of the inputs, in order; inputs that carry no size are not read.
-  Status carry(const PlanBody& body, std::span<const Dims> dims);
+  Status set_carried_sizes(const PlanBody& body, std::span<const Dims> dims);
   Status check_residents() const { return failure_ ? *failure_ : Status(); }
-  Status settle();  // evaluates what `enter` and `carry` have changed
+  Status settle();  // evaluates what `enter` and `set_carried_sizes` have changed
   // The bytes of the memory behind each output, where it may be smaller than the plan's; checked before it is written.
   // None: it grows.
   void limit_outputs(std::span<const std::optional<int64_t>> bytes) { limits_ = bytes; }

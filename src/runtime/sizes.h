@@ -51,8 +51,8 @@ class SizeState {
 // RLX_E_RANGE if the size is above the plan's upper size or below the minimum.
 Status check_range(const PlanSymbol& symbol, int64_t size);
 
-// The index of the symbol; RLX_E_NOT_FOUND, or RLX_E_RANGE if the size is above the plan's upper size or below the
-// minimum.
+// The index of the symbol. RLX_E_NOT_FOUND: there is none. RLX_E_RANGE: the size is above the plan's upper size or
+// below the minimum. RLX_E_INVALID_ARGUMENT: the run finds this size.
 Result<uint32_t> check_dim(const Plan& plan, std::string_view symbol, int64_t size);
 
 }  // namespace rlx

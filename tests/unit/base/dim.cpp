@@ -53,6 +53,9 @@ TEST(dim, a_quotient_of_a_clamp_is_a_clamp_of_quotients) {
   EXPECT_EQ(floor_div(max(0, 2 * n - 1) + 1, 2), max(0, n));
   EXPECT_EQ(floor_div(7 - 3 * min(4, n), 2), 3 + max(-6, floor_div(1 - 3 * n, 2)));
   EXPECT_EQ(floor_div(max(0, min(n, Dim::symbol("m"))), 2).text(), "((max(0,min(m,n)))/2)");
+  // A product saturates long before its sizes do: then the clamp is known, and its operand is not.
+  Dim product = n * Dim::symbol("m") * Dim::symbol("k"), clamped = floor_div(min(10, product) + 1, 2);
+  EXPECT_EQ(*evaluate(clamped, [](std::string_view) { return std::optional<int64_t>(2000000); }), 5) << clamped.text();
   // 3 * 2^61 saturates.
   EXPECT_EQ(floor_div(3 * max(int64_t{1} << 61, n), 2).text(), "((3*max(2305843009213693952,n))/2)");
   for (int64_t divisor : {2, 3, 7})

@@ -382,6 +382,24 @@ TEST(graph, equal_sizes_of_many_ranges_are_solved_in_linear_time) {
 }
 
 // After a roll-back, a guard is asked again of the symbols that it names itself, not of those they were equal to.
+// A rule that requires a guard, and then declines, leaves no trace.
+TEST(graph, whether_a_guard_is_derived_is_as_before_after_a_roll_back) {
+  Graph graph;
+  Guard guard{
+      .relation = Guard::kEqual, .a = Dim::symbol("a"), .b = Dim::symbol("b") * 2, .where = "x", .is_derived = true};
+  ASSERT_TRUE(graph.add_guard(guard).ok());
+  ASSERT_EQ(graph.guards().size(), 1u);
+  Graph::Mark mark = graph.mark();
+  guard.is_derived = false;
+  ASSERT_TRUE(graph.add_guard(guard).ok());
+  EXPECT_FALSE(graph.guards()[0].is_derived);
+  EXPECT_NE(graph.mark(), mark);
+  graph.roll_back(mark);
+  ASSERT_EQ(graph.guards().size(), 1u);
+  EXPECT_TRUE(graph.guards()[0].is_derived);
+  EXPECT_EQ(graph.mark(), mark);
+}
+
 TEST(graph, guards_of_equal_sizes_are_asked_again_after_a_roll_back) {
   Graph graph;
   Dim a = Dim::symbol("a"), b = Dim::symbol("b"), c = Dim::symbol("c"), d = Dim::symbol("d");
