@@ -398,6 +398,30 @@ static int building(void) {
   return used > nth;
 }
 
+/* What a call says does not depend on how much memory there is. */
+static int saying(void) {
+  static const char text[] = "graph {\n x = input f32[2]\n c = constant f32[1] {1}\n y = add(x, c)\n output y\n}";
+  rlx_env_t *env = env_of("threads=0");
+  rlx_graph_t *graph = graph_of(env, text);
+  rlx_model_t *model;
+  rlx_blob_t *printed, *report;
+  long used;
+  OK(rlx_model_create(graph, NULL, NULL, &model));
+  begin();
+  if (ended(rlx_graph_print(graph, NULL, &printed))) EXPECT(strstr(rlx_blob_data(printed), "{1}") != NULL, 0);
+  used = made;
+  begin();
+  if (ended(rlx_model_report(model, "devices", &report)))
+    EXPECT(strstr(rlx_blob_data(report), "out of memory") == NULL, 0);
+  if (made > used) used = made;
+  rlx_blob_release(printed);
+  rlx_blob_release(report);
+  rlx_model_release(model);
+  rlx_graph_release(graph);
+  rlx_env_release(env);
+  return used > nth;
+}
+
 static const struct {
   const char *name;
   int (*play)(void);
@@ -411,7 +435,8 @@ static const struct {
               {"first run of a model", first_run_of_a_model},
               {"set_params with weights.drop", set_params_that_drops},
               {"compile with weights.drop", compile_that_drops},
-              {"building a graph", building}};
+              {"building a graph", building},
+              {"printing and reporting", saying}};
 
 /* In a process of its own: what libc loads when it is first needed is not there yet. */
 static int play(size_t which) {

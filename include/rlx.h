@@ -348,7 +348,7 @@ RLX_MUST rlx_status_t *rlx_device_supports(const rlx_device_t *device, const rlx
 #define RLX_U16 10
 #define RLX_U32 11
 #define RLX_U64 12
-#define RLX_BOOL 13   /* a byte: 0 is false; results are 0 or 1 */
+#define RLX_BOOL 13   /* a byte: 0 is false; computed: 0 or 1  */
 #define RLX_C64 14    /* two f32: real and imaginary part       */
 #define RLX_C128 15   /* two f64                                */
 #define RLX_F8E4M3 16 /* 4 bits of exponent, no infinity        */
@@ -891,7 +891,7 @@ RLX_MUST rlx_status_t *rlx_model_get(rlx_model_t *model, const char *device, con
  * environment. If the sizes break a condition of the graph, or memory does not suffice for a range of sizes, the model
  * builds the graph again for exactly these sizes (a size of 1 then broadcasts), and the run fails only if that fails
  * too. The model keeps at most cache.capacity such graphs. Errors: those of rlx_compiled_run and rlx_compile; a size is
- * RLX_E_RANGE only outside its declared range. */
+ * RLX_E_RANGE only outside its declared range; without a declared maximum, above 2^30 - 1 where a plan needs one. */
 RLX_MUST rlx_status_t *rlx_model_run(rlx_model_t *model, const char *device, const char *const *in_names,
                                      rlx_tensor_t *const *in, size_t n_in, const char *const *out_names,
                                      rlx_tensor_t **out, size_t n_out, const rlx_device_t **ran_on);

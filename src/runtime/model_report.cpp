@@ -79,11 +79,12 @@ std::string Model::bindings_json() const {
   return std::move(json).take();
 }
 
-static std::string devices_json(const Env& env, const Graph& graph) {
+static Result<std::string> devices_json(const Env& env, const Graph& graph) {
   JsonWriter json;
   json.begin_array();
   for (const auto& device : env.devices()) {
     auto source = compile(graph, *device, {});
+    if (source.status().code() == Code::kNoMemory) return source.status();
     json.begin_object()
         .member("name", std::string_view(device->info().name))
         .member("description", std::string_view(device->info().description))

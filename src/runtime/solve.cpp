@@ -222,7 +222,18 @@ class Equations {
   std::set<uint32_t> tried_;                                     // symbols for which a size was looked for
 };
 
+// Arithmetic of sizes ends at 2^62, so larger ones would all look alike.
+Status check_countable(const GivenDims& input, size_t axis) {
+  int64_t size = input.dims[axis];
+  if (size < Interval::kUnbounded) return {};
+  return Status(Code::kRange, format("'{}', axis {}: the size {} is above 2^62 - 1", input.name, axis, size))
+      .with("value", input.name)
+      .with("expected", format("at most {}", Interval::kUnbounded - 1))
+      .with("got", std::to_string(size));
+}
+
 Status check_given(const GivenDims& input, size_t axis, int64_t expected) {
+  RLX_TRY(check_countable(input, axis));
   if (expected == input.dims[axis]) return {};
   const Dim& dim = input.type->dims[axis];
   Status wrong = Status(Code::kShape, format("'{}', axis {}: {} is {}, not {}", input.name, axis,
@@ -260,6 +271,7 @@ Status check_given(const GivenDims& input, const SymbolLookup& sizes) {
 static Status check_solved(std::span<const GivenDims> given, const KnownSizes& known) {
   for (const GivenDims& input : given)
     for (size_t i = 0; i < input.dims.size(); i++) {
+      RLX_TRY(check_countable(input, i));
       const Dim& dim = input.type->dims[i];
       if (only_unknown(dim, known).index < 0) continue;
       std::set<std::string> facts;

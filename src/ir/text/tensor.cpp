@@ -2,6 +2,7 @@
 // Tensors as text. A few elements are written as numbers, if these read back to the same bits; all others as base64.
 #include <charconv>
 #include <cstring>
+#include <new>
 
 #include "base/base64.h"
 #include "base/visit.h"
@@ -137,7 +138,9 @@ std::string tensor_text(const Tensor& tensor) {
     std::string text = type + " " + numbers_text(tensor);
     Scanner in(text, Scanner::kLine);
     // A number cannot express the payload of a NaN, or a bool byte that is neither 0 nor 1.
-    if (auto again = scan_tensor(in); again.ok() && again->same_bytes(tensor)) return text;
+    auto again = scan_tensor(in);
+    if (again.ok() && again->same_bytes(tensor)) return text;
+    if (again.status().code() == Code::kNoMemory) throw std::bad_alloc();  // else the text would depend on it
   }
   return type + " base64 \"" + to_base64({tensor.data(), tensor.bytes()}) + "\"";
 }

@@ -279,6 +279,19 @@ TEST(exec, dims_that_decide_too_little_are_named) {
   EXPECT_EQ(message(10, 9), "");
 }
 
+// Arithmetic of sizes ends at 2^62. An axis of 0 elements makes such tensors possible.
+TEST(exec, a_size_beyond_all_arithmetic_is_named_as_it_is) {
+  auto graph = parse("graph {\nx = input f32[n,0]\ny = sin(x)\noutput y\n}");
+  auto env = env_with(1);
+  auto program = *Program::compile(env, *graph, nullptr, nullptr, {{"dims.n", int64_t{16}}});
+  for (int64_t size : {INT64_MAX, INT64_MAX - 1, int64_t{1} << 62, int64_t{1} << 50, int64_t{17}}) {
+    Tensor x = *Tensor::create(DType::kF32, std::array{size, int64_t{0}});
+    Status status = program->run({}, std::array{x}, {}, 1).status();
+    EXPECT_EQ(status.code(), Code::kRange) << size << ": " << status.message();
+    EXPECT_NE(status.message().find(std::to_string(size)), std::string::npos) << status.message();
+  }
+}
+
 TEST(exec, of_one_dim_two_sizes_stay_open) {
   Graph graph;
   Builder b(graph);
