@@ -408,7 +408,7 @@ static int saying(void) {
   long used;
   OK(rlx_model_create(graph, NULL, NULL, &model));
   begin();
-  if (ended(rlx_graph_print(graph, NULL, &printed))) EXPECT(strstr(rlx_blob_data(printed), "{1}") != NULL, 0);
+  if (ended(rlx_graph_print(graph, "rlx", &printed))) EXPECT(strstr(rlx_blob_data(printed), "{1}") != NULL, 0);
   used = made;
   begin();
   if (ended(rlx_model_report(model, "devices", &report)))
