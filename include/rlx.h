@@ -348,7 +348,7 @@ RLX_MUST rlx_status_t *rlx_device_supports(const rlx_device_t *device, const rlx
 #define RLX_U16 10
 #define RLX_U32 11
 #define RLX_U64 12
-#define RLX_BOOL 13   /* a byte: 0 is false; computed: 0 or 1  */
+#define RLX_BOOL 13   /* a byte: 0 is false, any other is true */
 #define RLX_C64 14    /* two f32: real and imaginary part       */
 #define RLX_C128 15   /* two f64                                */
 #define RLX_F8E4M3 16 /* 4 bits of exponent, no infinity        */

@@ -334,13 +334,13 @@ static Dim whole_part(const Dim& a, int64_t b) {
 
 static Dim extreme(Atom::Kind kind, const Dim& a, const Dim& b);
 
-// Whether the dim may reach 2^62 at some sizes. False only for short sums of sizes times small numbers: 1,000 terms of
-// 2^20 times 2^30, and a number below 2^60.
+// Whether the dim may reach 2^62, as far as its terms show: a quotient counts as a size, whatever it divides. False
+// only for short sums of sizes times small numbers: 1,000 terms of 2^20 times 2^30, and a number below 2^60.
 static bool may_saturate(const Dim& dim) {
   constexpr int64_t kSmallNumber = int64_t{1} << 60, kSmallFactor = int64_t{1} << 20;
   if (dim.is_literal()) return std::abs(dim.literal()) >= kLimit;
   const std::vector<Term>& terms = dim.polynomial()->terms;
-  return terms.size() > 1000 || std::ranges::any_of(terms, [](const Term& term) {
+  return std::ssize(terms) > Dim::kMaxParts || std::ranges::any_of(terms, [](const Term& term) {
            if (term.atoms.empty()) return std::abs(term.coefficient) >= kSmallNumber;
            bool is_product = term.atoms.size() > 1 || term.atoms[0]->kind == Atom::kProduct;
            return is_product || std::abs(term.coefficient) > kSmallFactor;

@@ -75,7 +75,8 @@ namespace {
 // same place.
 class Sharing {
  public:
-  Sharing(Plan& plan, std::span<const SlotAlias> aliases) : plan_(plan), uses_(plan), is_taken_(plan.buffers.size()) {
+  Sharing(Plan& plan, std::span<const SlotAlias> aliases)
+      : plan_(plan), uses_(plan), is_taken_(plan.buffers.size()), readers_(plan.buffers.size()) {
     input_of_.assign(plan.outputs.size(), kNoInput);
     for (const SlotAlias& alias : aliases)
       if (uses_.may_share(alias.output, alias.input)) input_of_[alias.output] = alias.input;
@@ -88,6 +89,7 @@ class Sharing {
   void run() {
     for (size_t i = plan_.steps.size(); i-- > plan_.first_run_step;) {
       const Step& step = plan_.steps[i];
+      count_readers(step, 1);
       for (size_t out = 0; out < step.out.size(); out++) {
         if (step.out[out].buffer == Access::kNoBuffer) continue;
         auto [first, end] = inputs_to_ask(step, out);
@@ -97,6 +99,7 @@ class Sharing {
             break;
           }
       }
+      count_readers(step, -1);
     }
   }
 
@@ -114,6 +117,11 @@ class Sharing {
     return {output, std::min(output + 1, step.in.size())};
   }
 
+  void count_readers(const Step& step, int32_t by) {
+    for (const Access& in : step.in)
+      if (in.buffer != Access::kNoBuffer) readers_[in.buffer] += by;
+  }
+
   bool fits(uint32_t index, size_t output, size_t input) const {
     const Step& step = plan_.steps[index];
     uint32_t own = step.out[output].buffer, other = step.in[input].buffer;
@@ -122,7 +130,7 @@ class Sharing {
     if (dying.base != kArenaBase || dying.last != index || !writes_over(plan_, step, output, input)) return false;
     const Access& made = makers_[other].step->out[makers_[other].output];
     if (!(count_of(plan_, made.dims) == count_of(plan_, step.in[input].dims))) return false;
-    for (size_t i = 0; i < step.in.size(); i++)
+    for (size_t i = 0; readers_[other] > 1 && i < step.in.size(); i++)
       if (step.in[i].buffer == other && !writes_over(plan_, step, output, i)) return false;
     return may_lie_at(plan_.buffers[own].base, other);
   }
@@ -148,6 +156,7 @@ class Sharing {
   Plan& plan_;
   SlotUses uses_;
   std::vector<bool> is_taken_;    // by buffer
+  std::vector<int32_t> readers_;  // by buffer: how many inputs of the current step read it
   std::vector<size_t> input_of_;  // by output that can share an input's memory: that input
   std::vector<Maker> makers_;     // by buffer
 };

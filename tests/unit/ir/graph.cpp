@@ -381,7 +381,6 @@ TEST(graph, equal_sizes_of_many_ranges_are_solved_in_linear_time) {
   EXPECT_LT(many, 10 * 3 * few + 0.05);
 }
 
-// After a roll-back, a guard is asked again of the symbols that it names itself, not of those they were equal to.
 // A rule that requires a guard, and then declines, leaves no trace.
 TEST(graph, whether_a_guard_is_derived_is_as_before_after_a_roll_back) {
   Graph graph;
@@ -400,6 +399,7 @@ TEST(graph, whether_a_guard_is_derived_is_as_before_after_a_roll_back) {
   EXPECT_EQ(graph.mark(), mark);
 }
 
+// After a roll-back, a guard is asked again of the symbols that it names itself, not of those they were equal to.
 TEST(graph, guards_of_equal_sizes_are_asked_again_after_a_roll_back) {
   Graph graph;
   Dim a = Dim::symbol("a"), b = Dim::symbol("b"), c = Dim::symbol("c"), d = Dim::symbol("d");
