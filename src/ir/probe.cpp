@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
-#include "ir/symbols.h"
+#include "ir/body.h"
 
 namespace rlx {
 namespace {
@@ -22,38 +23,62 @@ void draw(const Graph& graph, uint64_t sample, Sizes& sizes) {
   }
 }
 
-bool holds_at(Guard::Relation relation, const Dim& a, const Dim& b, const Sizes& sizes) {
+bool holds_at(const Guard& guard, const Sizes& sizes) {
   auto size_of = [&](std::string_view name) { return std::optional(sizes.find(name)->second); };
-  auto x = evaluate(a, size_of), y = evaluate(b, size_of);
-  return x.ok() && y.ok() && holds(relation, *x, *y);
+  auto x = evaluate(guard.a, size_of), y = evaluate(guard.b, size_of);
+  return x.ok() && y.ok() && holds(guard.relation, *x, *y);
 }
 
-}  // namespace
+bool all_hold_at(std::span<const Guard> guards, const Sizes& sizes) {
+  return std::ranges::all_of(guards, [&](const Guard& guard) { return holds_at(guard, sizes); });
+}
 
-bool holds_at_samples(const Graph& graph, Guard::Relation relation, const Dim& a, const Dim& b) {
+// The guards of the bodies of its nodes. `own`: the symbols that have no meaning outside; guards of them say nothing.
+void append_guards_of_bodies(const Graph& graph, const std::set<std::string>& own, std::vector<Guard>& found) {
+  for (const Node& node : graph.nodes())
+    for (const Graph* body : bodies_of(node.attrs)) {
+      std::set<std::string> inner = own;
+      for (std::string& name : own_symbols(node.attrs, *body)) inner.insert(std::move(name));
+      for (const Guard& guard : body->guards()) {
+        bool has_meaning = true;
+        visit_symbols(guard, [&](const std::string& name) { has_meaning &= !inner.contains(name); });
+        if (has_meaning) found.push_back(guard);
+      }
+      append_guards_of_bodies(*body, inner, found);
+    }
+}
+
+// Whether no sizes were found at which the conditions hold and the guard does not.
+bool holds_at_samples(const Graph& graph, std::span<const Guard> conditions, const Guard& guard) {
   constexpr uint64_t kSamples = 400;
   Sizes sizes;
   auto name = [&](const std::string& symbol) { sizes[symbol] = 0; };
-  for (const Dim* dim : {&a, &b}) visit_symbols(*dim, name);
-  for (const Guard& guard : graph.guards()) visit_symbols(guard, name);
+  visit_symbols(guard, name);
+  for (const Guard& condition : conditions) visit_symbols(condition, name);
   for (uint64_t sample = 0; sample < kSamples; sample++) {
     draw(graph, sample, sizes);
-    bool is_legal = std::all_of(graph.guards().begin(), graph.guards().end(),
-                                [&](const Guard& guard) { return holds_at(guard.relation, guard.a, guard.b, sizes); });
-    if (is_legal && !holds_at(relation, a, b, sizes)) return false;
+    if (all_hold_at(conditions, sizes) && !holds_at(guard, sizes)) return false;
   }
   return true;
 }
 
+}  // namespace
+
+bool holds_at_samples(const Graph& graph, const Guard& guard) {
+  return holds_at_samples(graph, graph.guards(), guard);
+}
+
 bool guards_contradict(const Graph& graph) {
-  return holds_at_samples(graph, Guard::kEqual, 0, 1);
+  return holds_at_samples(graph, {Guard::kEqual, 0, 1, ""});
 }
 
 bool is_same_at_samples(const Graph& graph, const ValueType& a, const ValueType& b) {
   if (graph.is_same_type(a, b)) return true;
   if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
+  std::vector<Guard> conditions = graph.guards();
+  append_guards_of_bodies(graph, {}, conditions);
   for (size_t i = 0; i < a.rank(); i++)
-    if (!holds_at_samples(graph, Guard::kEqual, a.dims[i], b.dims[i])) return false;
+    if (!holds_at_samples(graph, conditions, {Guard::kEqual, a.dims[i], b.dims[i], ""})) return false;
   return true;
 }
 

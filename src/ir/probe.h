@@ -8,13 +8,14 @@
 
 namespace rlx {
 
-// True if no sizes were found at which the guards hold and the relation does not.
-bool holds_at_samples(const Graph& graph, Guard::Relation relation, const Dim& a, const Dim& b);
+// True if no sizes were found at which the guards hold and this one does not.
+bool holds_at_samples(const Graph& graph, const Guard& guard);
 
 // Whether no sizes were found at which all guards hold: they may contradict each other.
 bool guards_contradict(const Graph& graph);
 
-// The same type by proof, or at all of these sizes.
+// The same type by proof, or at all of these sizes. Sizes at which a guard of a body fails say nothing: the
+// body gives its node the type, and its guards may have decided the form of that type.
 bool is_same_at_samples(const Graph& graph, const ValueType& a, const ValueType& b);
 
 }  // namespace rlx

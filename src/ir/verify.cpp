@@ -120,7 +120,7 @@ class Verifier {
   Status check_guards() const {
     for (size_t i = known_guards_; i < scope_.guards().size(); i++) {
       const Guard& guard = scope_.guards()[i];
-      if (!is_known_otherwise(guard) && !holds_at_samples(graph_, guard.relation, guard.a, guard.b))
+      if (!is_known_otherwise(guard) && !holds_at_samples(graph_, guard))
         return wrong("not a valid graph: " + guard.where + " needs the guard " + text_of(guard));
     }
     return {};

@@ -29,7 +29,7 @@ std::string failed(std::string_view what, const Status& status) {
 
 bool implies_guards_of(const Graph& graph, const Graph& other) {
   return std::all_of(other.guards().begin(), other.guards().end(),
-                     [&](const Guard& guard) { return holds_at_samples(graph, guard.relation, guard.a, guard.b); });
+                     [&](const Guard& guard) { return holds_at_samples(graph, guard); });
 }
 
 // "", or how `again`, read from the text of a graph, is another graph.

@@ -382,6 +382,31 @@ TEST(text, a_size_inferred_before_a_guard_is_read_after_it) {
   EXPECT_FALSE(parse(R"(graph (n) { x = input f32[n]  y = neg(x) -> f32[min(n,40)]  output y })").ok());
 }
 
+// The types of `if` and neg are those that the slice got before its body knew the guard. Read again, the slice is
+// inferred with the guard, in a form that differs at n = 0; the body does not run there.
+TEST(text, a_size_of_a_body_is_compared_where_the_body_runs) {
+  std::string text = R"(graph (n) {
+    x = input f32[n]
+    yes = constant bool[] {true}
+    a = if(yes, x) then=graph {
+      guard 0 <= n - 2 "slice"
+      x = input f32[n]
+      y = slice(x) starts=[(n/3)] ends=[-2] steps=[-2] -> f32[max(0,((-max(-1,n - 2) + min(n - 1,(n/3)) + 1)/2))]
+      output y
+    } else=graph {
+      x = input f32[n]
+      output x
+    } when=1 -> f32[max(0,((-max(-1,n - 2) + min(n - 1,(n/3)) + 1)/2))]
+    b = neg(a) -> f32[max(0,((-max(-1,n - 2) + min(n - 1,(n/3)) + 1)/2))]
+    output b
+  })";
+  auto graph = parse(text);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_TRUE(verify(*graph).ok()) << verify(*graph).message();
+  text.replace(text.rfind("n - 2"), 5, "n - 3");
+  EXPECT_FALSE(parse(text).ok());
+}
+
 // In f32 both numbers lie halfway between two of the dtype, and would be rounded to the even one.
 TEST(text, numbers_are_rounded_once) {
   auto number = [](const char* element) {
