@@ -334,17 +334,26 @@ static Dim whole_part(const Dim& a, int64_t b) {
 
 static Dim extreme(Atom::Kind kind, const Dim& a, const Dim& b);
 
-// Whether the dim may reach 2^62, as far as its terms show: a quotient counts as a size, whatever it divides. False
-// only for short sums of sizes times small numbers: 1,000 terms of 2^20 times 2^30, and a number below 2^60.
+// What the absolute values of the dim and of all its parts do not exceed, if no symbol exceeds the largest size; 2^62 if
+// one of them may saturate.
+static int64_t bound(const Dim& dim) {
+  if (dim.is_literal()) return std::abs(saturate(dim.literal()));
+  int64_t all = 0;
+  for (const Term& term : dim.polynomial()->terms) {
+    int64_t product = std::abs(term.coefficient);
+    for (const AtomPtr& atom : term.atoms) {
+      int64_t a = bound(atom->a), b = bound(atom->b);
+      bool is_product = atom->kind == Atom::kProduct;
+      int64_t factor = atom->kind == Atom::kSymbol ? kLargestSize : is_product ? multiply(a, b) : std::max(a, b);
+      product = multiply(product, factor);
+    }
+    all = add(all, product);
+  }
+  return all;
+}
+
 static bool may_saturate(const Dim& dim) {
-  constexpr int64_t kSmallNumber = int64_t{1} << 60, kSmallFactor = int64_t{1} << 20;
-  if (dim.is_literal()) return std::abs(dim.literal()) >= kLimit;
-  const std::vector<Term>& terms = dim.polynomial()->terms;
-  return std::ssize(terms) > Dim::kMaxParts || std::ranges::any_of(terms, [](const Term& term) {
-           if (term.atoms.empty()) return std::abs(term.coefficient) >= kSmallNumber;
-           bool is_product = term.atoms.size() > 1 || term.atoms[0]->kind == Atom::kProduct;
-           return is_product || std::abs(term.coefficient) > kSmallFactor;
-         });
+  return bound(dim) == kLimit;
 }
 
 // floor((k max(l, x) + c) / b) = max(floor((k l + c) / b), floor((k x + c) / b)), and the min of the two for k < 0.

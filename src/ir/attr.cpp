@@ -3,18 +3,35 @@
 #include "ir/attr.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cassert>
 
 #include "base/hash.h"
+#include "base/inlined_vector.h"
 #include "ir/graph.h"
 #include "ir/structure.h"
 
 namespace rlx {
 
-Attrs::Shared::Shared(std::span<AttrValue> given) {
-  values.reserve(given.size());
-  for (AttrValue& value : given) values.push_back(std::move(value));
+struct Attrs::Shared {
+  explicit Shared(std::span<AttrValue> given) {
+    values.reserve(given.size());
+    for (AttrValue& value : given) values.push_back(std::move(value));
+  }
+  Shared(const Shared& other) : values(other.values) {}
+
+  InlinedVector<AttrValue, 3> values;
+  std::atomic<size_t> hash = 0;  // 0: not computed yet; any thread may
+};
+
+Attrs::Attrs(const OpInfo* info, std::vector<AttrValue> values) : info_(info) {
+  if (!values.empty()) shared_ = std::make_shared<Shared>(values);
+}
+
+std::span<const AttrValue> Attrs::values() const {
+  return shared_ ? std::span<const AttrValue>(shared_->values.data(), shared_->values.size())
+                 : std::span<const AttrValue>();
 }
 
 void Attrs::set(size_t index, AttrValue value) {

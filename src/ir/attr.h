@@ -3,7 +3,6 @@
 // a user gave into a complete list in the row's order, or into an error that names the attribute.
 #pragma once
 
-#include <atomic>
 #include <limits>
 #include <memory>
 #include <span>
@@ -15,7 +14,6 @@
 
 #include "base/dim.h"
 #include "base/dtype.h"
-#include "base/inlined_vector.h"
 #include "base/status.h"
 #include "base/tensor.h"
 
@@ -124,9 +122,7 @@ struct AttrDef {
 class Attrs {
  public:
   Attrs() = default;
-  Attrs(const OpInfo* info, std::vector<AttrValue> values) : info_(info) {
-    if (!values.empty()) shared_ = std::make_shared<Shared>(values);
-  }
+  Attrs(const OpInfo* info, std::vector<AttrValue> values);
 
   bool has(std::string_view name) const { return !std::holds_alternative<std::monostate>(get(name)); }
   const AttrValue& get(std::string_view name) const;  // a name that is not in the row is our bug
@@ -152,24 +148,15 @@ class Attrs {
   const FreeAttrs& free(std::string_view name) const { return *std::get<std::shared_ptr<const FreeAttrs>>(get(name)); }
 
   const OpInfo* info() const { return info_; }
-  std::span<const AttrValue> values() const {  // in the row's order
-    return shared_ ? std::span<const AttrValue>(shared_->values.data(), shared_->values.size())
-                   : std::span<const AttrValue>();
-  }
-  NamedAttrs named() const;  // those that differ from the row's defaults, to build the node again
+  std::span<const AttrValue> values() const;  // in the row's order
+  NamedAttrs named() const;                   // those that differ from the row's defaults, to build the node again
   Attrs with(std::string_view name, AttrValue value) const;  // a copy with one changed
   void set(size_t index, AttrValue value);
   bool operator==(const Attrs& other) const;
   size_t hash() const;
 
  private:
-  struct Shared {
-    explicit Shared(std::span<AttrValue> given);
-    Shared(const Shared& other) : values(other.values) {}
-
-    InlinedVector<AttrValue, 3> values;
-    std::atomic<size_t> hash = 0;  // 0: not computed yet; any thread may
-  };
+  struct Shared;  // in attr.cpp: a list of variants takes long to compile, and most sources include this header
 
   const OpInfo* info_ = nullptr;
   std::shared_ptr<Shared> shared_;  // null: there are none

@@ -14,8 +14,7 @@ bool holds_at_samples(const Graph& graph, const Guard& guard);
 // Whether no sizes were found at which all guards hold: they may contradict each other.
 bool guards_contradict(const Graph& graph);
 
-// The same type by proof, or at all of these sizes. Sizes at which a guard of a body fails say nothing: the
-// body gives its node the type, and its guards may have decided the form of that type.
+// The same type by proof, or at all of these sizes.
 bool is_same_at_samples(const Graph& graph, const ValueType& a, const ValueType& b);
 
 }  // namespace rlx

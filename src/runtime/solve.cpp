@@ -37,14 +37,15 @@ Lone only_unknown(const Dim& dim, const KnownSizes& known) {
 
 using At = FunctionRef<Result<int64_t>(int64_t symbol)>;  // the value of a dim for one size of its symbol
 
-// s = (given - f(0)) / (f(1) - f(0))
+// s = (given - f(0)) / (f(1) - f(0)). Sizes that nobody has checked yet come up to 2^63 - 1.
 int64_t solve_linear(At at, int64_t given) {
   auto zero = at(0), one = at(1);
   if (!zero.ok() || !one.ok() || *one == *zero) return kUnknownSize;
-  int64_t solution = (given - *zero) / (*one - *zero);
-  if (solution < 0) return kUnknownSize;
-  auto check = at(solution);
-  return check.ok() && *check == given ? solution : kUnknownSize;
+  __int128 solution = (__int128{given} - *zero) / (__int128{*one} - *zero);
+  if (solution < 0 || solution > Interval::kUnbounded) return kUnknownSize;
+  auto size = static_cast<int64_t>(solution);
+  auto check = at(size);
+  return check.ok() && *check == given ? size : kUnknownSize;
 }
 
 // The least size from which `is_reached` holds; one above the largest if there is none.

@@ -56,6 +56,10 @@ TEST(dim, a_quotient_of_a_clamp_is_a_clamp_of_quotients) {
   // A product saturates long before its sizes do: then the clamp is known, and its operand is not.
   Dim product = n * Dim::symbol("m") * Dim::symbol("k"), clamped = floor_div(min(10, product) + 1, 2);
   EXPECT_EQ(*evaluate(clamped, [](std::string_view) { return std::optional<int64_t>(2000000); }), 5) << clamped.text();
+  auto n_of = [](int64_t size) { return [=](std::string_view) { return std::optional(size); }; };
+  EXPECT_EQ(*evaluate(floor_div(min(10, 1048575 * n + 1), 2), n_of(kLargestSize)), 5);
+  Dim half = floor_div(n * Dim::symbol("m") + 1, 2);
+  EXPECT_EQ(*evaluate(floor_div(min(10, 17 * half), 2), n_of(kLargestSymbol)), 5);
   // 3 * 2^61 saturates.
   EXPECT_EQ(floor_div(3 * max(int64_t{1} << 61, n), 2).text(), "((3*max(2305843009213693952,n))/2)");
   for (int64_t divisor : {2, 3, 7})
