@@ -334,8 +334,8 @@ static Dim whole_part(const Dim& a, int64_t b) {
 
 static Dim extreme(Atom::Kind kind, const Dim& a, const Dim& b);
 
-// What the absolute values of the dim and of all its parts do not exceed, if no symbol exceeds the largest size; 2^62 if
-// one of them may saturate.
+// What the absolute values of the dim and of all its parts do not exceed, if no symbol exceeds the largest size; 2^62
+// if one of them may saturate.
 static int64_t bound(const Dim& dim) {
   if (dim.is_literal()) return std::abs(saturate(dim.literal()));
   int64_t all = 0;
