@@ -422,7 +422,7 @@ Dim min(const Dim& a, const Dim& b) {
 
 // ---- substitution ----
 
-static Dim combined(Atom::Kind kind, const Dim& a, const Dim& b) {
+Dim combined(Atom::Kind kind, const Dim& a, const Dim& b) {
   switch (kind) {
     case Atom::kFloorDiv: return floor_div(a, b);
     case Atom::kMax: return max(a, b);

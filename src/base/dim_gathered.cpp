@@ -62,4 +62,10 @@ Dim gathered(const Dim& sum) {
   return now;
 }
 
+Dim gathered_throughout(const Dim& dim) {
+  return gathered(rewritten(dim, [](Atom::Kind kind, const Dim& a, const Dim& b) -> std::optional<Dim> {
+    return combined(kind, gathered(a), gathered(b));
+  }));
+}
+
 }  // namespace rlx

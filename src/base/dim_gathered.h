@@ -10,4 +10,7 @@ namespace rlx {
 // slice would hold its size twice, and a chain of them would double it at each step.
 Dim gathered(const Dim& sum);
 
+// The same for the operands of quotients, max and min as well.
+Dim gathered_throughout(const Dim& dim);
+
 }  // namespace rlx

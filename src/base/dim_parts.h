@@ -11,8 +11,9 @@
 
 namespace rlx {
 
-int compare(const Atom& a, const Atom& b);  // a total order
-size_t hash_of_opposite(const Dim& dim);    // the hash of -dim
+int compare(const Atom& a, const Atom& b);                  // a total order
+size_t hash_of_opposite(const Dim& dim);                    // the hash of -dim
+Dim combined(Atom::Kind kind, const Dim& a, const Dim& b);  // for all kinds but a symbol
 
 // Whether the term is a multiple of max(a, b) or min(a, b).
 inline bool is_extreme(const Term& term) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/dim_gathered.h"
 #include "base/dim_parts.h"
 
 namespace rlx {
@@ -120,8 +121,14 @@ bool SizeScope::Proof::implies(Guard::Relation relation, const Dim& a, const Dim
   // Either may have fewer terms. Dims as given count too, because guards are recorded about them.
   Dim x = resolved(a), y = resolved(b);
   if ((x != a || y != b) && proves(relation, x, y)) return true;
-  x = scope_.reduced(a), y = scope_.reduced(b);
-  return (x != a || y != b) && proves(relation, resolved(x), resolved(y));
+  if (Dim p = scope_.reduced(a), q = scope_.reduced(b); p != a || q != b) {
+    x = resolved(p), y = resolved(q);
+    if (proves(relation, x, y)) return true;
+  }
+  if (relation != Guard::kEqual) return false;
+  // Inference gathers what it knows by then, so a size has another form if a part of it is resolved only now.
+  Dim p = gathered_throughout(x), q = gathered_throughout(y);
+  return (p != x || q != y) && proves(relation, resolved(p), resolved(q));
 }
 
 // Ranges decide before guards. So what ranges prove alone has the same form whatever guards there are.

@@ -8,7 +8,7 @@
 // 4. proves: level 3 for a <= b; for a = b level 2, also as a <= b and b <= a.
 // 5. implies: false if it fails at a corner of the allowed sizes (Corners). Else level 4 of the dims as given, then of
 //    the dims `resolved` (a min or max becomes one operand where their order is known), then of those also `reduced`
-//    (symbols in terms of others, as equations say).
+//    (symbols in terms of others, as equations say). Last, for a = b, of those also `gathered`.
 #pragma once
 
 #include <array>

@@ -26,43 +26,6 @@ struct Word {
   bool is_a_name() const { return is_quoted || (text[0] != '%' && text != "_"); }
 };
 
-// The graph as it is without the guards that its text declares: each guard is known from the node on that needs it, as
-// when the graph was built. So nodes have the types that they had before later guards were known.
-class Unguarded {
- public:
-  explicit Unguarded(const Graph& graph) : graph_(graph), rebuilt_("", &graph.table()) {
-    rebuilt_.set_customs(graph.customs());
-  }
-
-  // Whether the node with the same attributes has an output of this type there.
-  Result<bool> has_type(Value value, const ValueType& type) {
-    while (rebuilt_.nodes().size() <= value.node && is_legal_) {
-      Status status = add_next();
-      if (status.code() == Code::kNoMemory) return status;
-      is_legal_ = status.ok();
-    }
-    return is_legal_ && rebuilt_.type(value) == type && rebuilt_.node(value).attrs == graph_.node(value).attrs;
-  }
-
- private:
-  Status add_next() {
-    for (; symbols_ < graph_.symbols().size(); symbols_++)
-      RLX_TRY(rebuilt_.declare_symbol(graph_.symbols()[symbols_].first, graph_.symbols()[symbols_].second));
-    auto index = static_cast<uint32_t>(rebuilt_.nodes().size());
-    const Node& node = graph_.node(index);
-    switch (node.op) {
-      case Op::kInput: return rebuilt_.add_input(graph_.leaf_name(index), node.out[0].dtype, node.out[0].dims).status();
-      case Op::kParam: return rebuilt_.add_param(graph_.leaf_name(index), node.out[0].dtype, node.out[0].dims).status();
-      default: return rebuilt_.add(graph_.info(node), node.in, node.attrs, node.name).status();
-    }
-  }
-
-  const Graph& graph_;  // it grows
-  Graph rebuilt_;       // its first nodes
-  size_t symbols_ = 0;  // that are declared in `rebuilt_`
-  bool is_legal_ = true;
-};
-
 class Parser {
  public:
   Parser(Scanner& in, const OpTable& table, const std::shared_ptr<const CustomOps>& customs, Parser* parent, int depth)
@@ -338,7 +301,7 @@ class Parser {
       size_t at = in_.at();
       ValueType type = RLX_TRY(parse_type());
       const ValueType& real = graph_.node(first).out[i];
-      if (graph_.is_same_type(type, real) || RLX_TRY(unguarded_.has_type({first.node, i}, type))) {
+      if (graph_.is_same_type(type, real)) {
         graph_.set_type({first.node, i}, std::move(type));
         continue;
       }
@@ -357,7 +320,6 @@ class Parser {
   Parser* parent_;  // of the graph around this body
   int depth_;
   Graph graph_;
-  Unguarded unguarded_{graph_};
   std::unordered_map<std::string, Value> values_;
 };
 

@@ -433,6 +433,31 @@ TEST(text, sizes_keep_the_form_that_they_had_before_a_guard) {
   }
 }
 
+// The first slice knows the guard of the user, but not that of the second one.
+TEST(text, sizes_keep_the_form_that_they_had_between_two_guards) {
+  auto graph = parse(R"(graph (n) {
+    x = input f32[n]
+    guard n <= 40
+    a = slice(x) starts=[(n/3)] ends=[-12] steps=[-2]
+    b = slice(x) starts=[n - 12] ends=[n]
+    output a
+    output b
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  expect_to_read_back(*graph);
+}
+
+TEST(text, sizes_keep_the_form_that_they_had_before_a_range) {
+  auto graph = parse(R"(graph (n) {
+    x = input f32[n]
+    a = slice(x) starts=[(n/3)] ends=[-12] steps=[-2]
+    output a
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  ASSERT_TRUE(graph->declare_symbol("n", {12, 40}).ok());
+  expect_to_read_back(*graph);
+}
+
 // In f32 both numbers lie halfway between two of the dtype, and would be rounded to the even one.
 TEST(text, numbers_are_rounded_once) {
   auto number = [](const char* element) {
