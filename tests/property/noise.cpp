@@ -38,10 +38,15 @@ Expr otherwise_equal(Expr value, Random& random) {
 }
 
 // A number from -1 to 1 for each element. Different values get different numbers, so that nearly equal values may
-// change their order.
-Expr wobble(Expr value) {
-  Expr phase = cast(value, DType::kF64) * value.builder().scalar(DType::kF64, 1e9);
-  Expr wave = cast(value.builder().op(Op::kSin, {phase}), value.dtype());
+// change their order; so do different places, if asked.
+Expr wobble(Expr value, bool by_place) {
+  Builder& builder = value.builder();
+  Expr phase = cast(value, DType::kF64) * builder.scalar(DType::kF64, 1e9);
+  for (size_t axis = 0; by_place && axis < value.rank(); axis++) {
+    Expr place = iota(builder, value.dims(), static_cast<int64_t>(axis), DType::kF64);
+    phase = phase * builder.scalar(DType::kF64, 1.5) + place;
+  }
+  Expr wave = cast(builder.op(Op::kSin, {phase}), value.dtype());
   return where(equal(wave, wave), wave, scalar_like(value, 0));
 }
 
@@ -60,7 +65,7 @@ Result<Value> with_noise(Graph& graph, Value given, Noise noise, Random& random)
   if (!noise.rounds) return built(value);
   double rounding = 2 * epsilon_of(value.dtype()) * static_cast<double>(random.between(-4, 4));
   Expr error = builder.scalar(value.dtype(), rounding);
-  if (is_float(value.dtype()) && random.chance(50)) error = error * wobble(value);
+  if (is_float(value.dtype()) && random.chance(50)) error = error * wobble(value, noise.by_place);
   return built(value * (error + scalar_like(value, 1)));
 }
 
@@ -206,6 +211,7 @@ Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random) {
     }
     Noise of_results = noise;  // a device does not round what it is given
     of_results.rounds &= !graph.info(node).is(kLeaf) || node.op == Op::kConstant;
+    of_results.by_place = adds_up(node.op);
     for (Value& value : values) value = RLX_TRY(with_noise(to, value, of_results, random));
     return values;
   };

@@ -10,9 +10,10 @@ namespace rlx::test {
 double epsilon_of(DType dtype);
 
 struct Noise {
-  bool rounds;       // false: only changes that keep every value
-  bool keeps_sizes;  // none where it may change a size that contents decide
-  int flushes;       // percent of the places where a number below the normal ones may become 0
+  bool rounds;            // false: only changes that keep every value
+  bool keeps_sizes;       // none where it may change a size that contents decide
+  int flushes;            // percent of the places where a number below the normal ones may become 0
+  bool by_place = false;  // equal numbers may become unequal: a kernel may add up the last rows in another way
 };
 
 // The graph and its bodies, with the result of every float node multiplied by a number within a few roundings of 1.
