@@ -147,6 +147,12 @@ static void expect_to_read_back(const Graph& graph) {
   EXPECT_EQ(print(*again), text);
 }
 
+static void expect_to_read_back(std::string_view text) {
+  auto graph = parse(text);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  expect_to_read_back(*graph);
+}
+
 TEST(text, strings_keep_every_character) {
   Graph graph;
   std::string name = "a\n\"\\\t\x01\x1f\x7f é";
@@ -398,7 +404,7 @@ TEST(text, sizes_keep_the_form_that_they_had_before_a_guard) {
       b = slice(found) starts=[k - 2] ends=[k]
   )";
   for (const std::string& body : {known_later, found_later}) {
-    auto in_branches = parse(R"(graph (n) {
+    expect_to_read_back(R"(graph (n) {
       x = input f32[n]
       yes = input bool[]
       y = if(yes, x) then=graph {
@@ -413,9 +419,7 @@ TEST(text, sizes_keep_the_form_that_they_had_before_a_guard) {
       z = neg(y)
       output z
     })");
-    ASSERT_TRUE(in_branches.ok()) << in_branches.status().message();
-    expect_to_read_back(*in_branches);
-    auto around_a_body = parse(R"(graph (n) {
+    expect_to_read_back(R"(graph (n) {
       x = input f32[n]
       yes = input bool[]
       )" + body + R"(
@@ -428,14 +432,12 @@ TEST(text, sizes_keep_the_form_that_they_had_before_a_guard) {
       }
       output y
     })");
-    ASSERT_TRUE(around_a_body.ok()) << around_a_body.status().message();
-    expect_to_read_back(*around_a_body);
   }
 }
 
 // The first slice knows the guard of the user, but not that of the second one.
 TEST(text, sizes_keep_the_form_that_they_had_between_two_guards) {
-  auto graph = parse(R"(graph (n) {
+  expect_to_read_back(R"(graph (n) {
     x = input f32[n]
     guard n <= 40
     a = slice(x) starts=[(n/3)] ends=[-12] steps=[-2]
@@ -443,8 +445,6 @@ TEST(text, sizes_keep_the_form_that_they_had_between_two_guards) {
     output a
     output b
   })");
-  ASSERT_TRUE(graph.ok()) << graph.status().message();
-  expect_to_read_back(*graph);
 }
 
 TEST(text, sizes_keep_the_form_that_they_had_before_a_range) {
