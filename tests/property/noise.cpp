@@ -42,10 +42,7 @@ Expr otherwise_equal(Expr value, Random& random) {
 Expr wobble(Expr value, bool by_place) {
   Builder& builder = value.builder();
   Expr phase = cast(value, DType::kF64) * builder.scalar(DType::kF64, 1e9);
-  for (size_t axis = 0; by_place && axis < value.rank(); axis++) {
-    Expr place = iota(builder, value.dims(), static_cast<int64_t>(axis), DType::kF64);
-    phase = phase * builder.scalar(DType::kF64, 1.5) + place;
-  }
+  if (by_place) phase = phase + cast(number_of_each(value), DType::kF64);
   Expr wave = cast(builder.op(Op::kSin, {phase}), value.dtype());
   return where(equal(wave, wave), wave, scalar_like(value, 0));
 }

@@ -165,14 +165,7 @@ Expr is_open_matrix(Builder& b, const Node& node, const Values& in) {
 Expr put(Expr value, Expr is_open, double stand_in) {
   Builder& b = value.builder();
   Expr number = b.scalar(DType::kF32, stand_in);
-  if (std::isfinite(stand_in)) {
-    Expr index = b.scalar(DType::kF32, 0);
-    for (size_t axis = 0; axis < value.rank(); axis++) {
-      Expr place = iota(b, value.dims(), static_cast<int64_t>(axis), DType::kF32);
-      index = index * b.size(value.dim(axis), DType::kF32) + place;
-    }
-    number = number * unary(Op::kCos, index * std::abs(stand_in));
-  }
+  if (std::isfinite(stand_in)) number = number * unary(Op::kCos, number_of_each(value) * std::abs(stand_in));
   return where(is_open, cast(number, value.dtype()), value);
 }
 
@@ -207,6 +200,16 @@ Expr of_sizes(Builder& b, const Node& node, const Values& in) {
   std::vector<Expr> sizes;
   for (Value value : in) sizes.push_back(finite_size(b.wrap(value)));
   return b.ops(node.op, sizes, attrs)[0];
+}
+
+Expr number_of_each(Expr value) {
+  Builder& b = value.builder();
+  Expr number = b.scalar(DType::kF32, 0);
+  for (size_t axis = 0; axis < value.rank(); axis++) {
+    Expr place = iota(b, value.dims(), static_cast<int64_t>(axis), DType::kF32);
+    number = number * b.size(value.dim(axis), DType::kF32) + place;
+  }
+  return number;
 }
 
 bool solves_matrices(Op op) {

@@ -20,6 +20,9 @@ Result<Graph> with_open_values(const Graph& primitives, double stand_in);
 // roundings are a part of.
 Expr of_sizes(Builder& builder, const Node& node, const Values& in);
 
+// The number of each element, in row-major order, in f32.
+Expr number_of_each(Expr value);
+
 // Whether the node finds factors or solutions of matrices.
 bool solves_matrices(Op op);
 
