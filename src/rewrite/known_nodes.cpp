@@ -7,22 +7,30 @@
 
 namespace rlx {
 
-static bool commutes(const OpInfo& info, std::span<const Value> in) {
-  return info.is(kCommutative) && in.size() == 2;
+static bool commutes(const OpInfo& info, size_t inputs) {
+  return info.is(kCommutative) && inputs == 2;
+}
+
+// What an input adds to the sum that is the hash of a node. In a sum, one input can be changed without a look at the
+// others.
+static size_t hash_of_input(const OpInfo& info, size_t inputs, size_t input, Value value) {
+  size_t hash = hash_mix(hash_mix(key_of(value), 0), commutes(info, inputs) ? 0 : input);
+  return hash ^ (hash >> 29);
 }
 
 size_t KnownNodes::hash_of(const OpInfo& info, std::span<const Value> in, const Attrs& attrs) {
-  size_t seed = hash_mix(info.id, attrs.hash());
-  auto add = [&](Value value) { seed = hash_mix(seed, key_of(value)); };
-  if (commutes(info, in))
-    add(std::min(in[0], in[1])), add(std::max(in[0], in[1]));
-  else
-    std::for_each(in.begin(), in.end(), add);
-  return seed ^ (seed >> 29);
+  size_t sum = hash_mix(info.id, attrs.hash());
+  for (size_t i = 0; i < in.size(); i++) sum += hash_of_input(info, in.size(), i, in[i]);
+  return sum;
+}
+
+size_t KnownNodes::hash_with(size_t hash, const OpInfo& info, size_t inputs, const Change& change) {
+  auto [input, old, made] = change;
+  return hash - hash_of_input(info, inputs, input, old) + hash_of_input(info, inputs, input, made);
 }
 
 static bool same_inputs(const OpInfo& info, std::span<const Value> a, std::span<const Value> b) {
-  return std::ranges::equal(a, b) || (commutes(info, a) && commutes(info, b) && a[0] == b[1] && a[1] == b[0]);
+  return std::ranges::equal(a, b) || (commutes(info, a.size()) && b.size() == 2 && a[0] == b[1] && a[1] == b[0]);
 }
 
 uint32_t KnownNodes::find(size_t hash, const OpInfo& info, std::span<const Value> in, const Attrs& attrs) const {

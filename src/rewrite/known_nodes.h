@@ -19,6 +19,12 @@ class KnownNodes {
       : graph_(graph), slots_(std::bit_ceil(std::max<size_t>(1024, 2 * expected))) {}
 
   static size_t hash_of(const OpInfo& info, std::span<const Value> in, const Attrs& attrs);
+  // The hash of a node with so many inputs after one of them has changed.
+  struct Change {
+    size_t input;
+    Value old, made;
+  };
+  static size_t hash_with(size_t hash, const OpInfo& info, size_t inputs, const Change& change);
   static bool is_mergeable(const OpInfo& info, const Attrs& attrs) {
     return is_pure(info, attrs) && !info.is(kInterface);
   }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the graph of a Workspace changes: nodes are built, users are rewired, unused nodes die, equal nodes merge, and
 // nodes that may match now are queued.
-#include <deque>
-
 #include "ir/outputs.h"
 #include "rewrite/workspace.h"
 
@@ -34,6 +32,7 @@ Result<uint32_t> Workspace::add(const OpInfo& info, std::span<const Value> in, A
   add_state(node, position_);
   facts_.extend();
   states_[node].hash = hash;
+  states_[node].mergeable = mergeable;
   if (mergeable) remember(node);
   return node;
 }
@@ -96,7 +95,7 @@ void Workspace::release(uint32_t node) {
         states_[used].live = false;
         dying.push_back(used);
       } else if (uses_.count(used) <= kFewUses) {
-        freed_.push_back(used);
+        announce(used, {.distance = 0});
       }
     }
   }
@@ -126,17 +125,31 @@ void Workspace::replace(Value old, Value made) {
     return true;
   });
   acquire(made.node);
+  const News news{.distance = 0, .is_operand_better = !uses.empty() && is_better(made, old)};
   for (auto [user, input] : uses) {
-    forget(user);
-    uses_.unlink(user, input, old);
-    graph_.set_input(user, input, made);
-    uses_.link(user, input, made);
+    set_input(user, input, made);
     to_merge_.push_back(user);
-    rewired_.push_back(user);
+    hear(user, news);
   }
   rewire_outputs(old, made);
-  improve_users(old, made);
   if (uses_.count(old.node) == 0 && states_[old.node].pins == 0 && states_[old.node].live) release(old.node);
+}
+
+// Takes constant time, whatever the number of inputs.
+void Workspace::set_input(uint32_t node, uint32_t input, Value made) {
+  const Node& it = graph_.node(node);
+  const Value old = it.in[input];
+  forget(node);
+  uses_.unlink(node, input, old);
+  states_[node].hash = KnownNodes::hash_with(states_[node].hash, graph_.info(it), it.in.size(), {input, old, made});
+  graph_.set_input(node, input, made);
+  uses_.link(node, input, made);
+}
+
+// Facts stay true after a replacement. If more is known of the new value than of the old one, more may be known of its
+// users, and then of theirs.
+bool Workspace::is_better(Value made, Value old) {
+  return facts_.phase(made.node) < facts_.phase(old.node) || (facts_.knows_more(made) && !facts_.knows_more(old));
 }
 
 void Workspace::rewire_outputs(Value old, Value made) {
@@ -152,15 +165,14 @@ void Workspace::rewire_outputs(Value old, Value made) {
   }
 }
 
-// A node with changed inputs gets another hash. If it equals another node now, it becomes that node.
+// If a node with changed inputs equals another node now, it becomes that node.
 void Workspace::merge_equals() {
   while (!to_merge_.empty()) {
     uint32_t node = to_merge_.back();
     to_merge_.pop_back();
     const Node& it = graph_.node(node);
     const OpInfo& info = graph_.info(it);
-    if (!states_[node].live || states_[node].known || !KnownNodes::is_mergeable(info, it.attrs)) continue;
-    states_[node].hash = KnownNodes::hash_of(info, it.in, it.attrs);
+    if (!states_[node].live || states_[node].known || !states_[node].mergeable) continue;
     uint32_t same = known_.find(states_[node].hash, info, it.in, it.attrs);
     if (same == KnownNodes::kNone) {
       remember(node);
@@ -168,28 +180,6 @@ void Workspace::merge_equals() {
     }
     lower_position(same, states_[node].position);
     for (uint32_t i = 0; i < it.out.size(); i++) replace({node, i}, {same, i});
-  }
-}
-
-// Facts stay true after a replacement. If more is known of the new value than of the old one, the facts of its users
-// are computed again, and then those of their users. A phase can improve only twice, so a node counts as improved at
-// most twice, and the walk ends.
-void Workspace::improve_users(Value old, Value made) {
-  bool is_better =
-      facts_.phase(made.node) < facts_.phase(old.node) || (facts_.knows_more(made) && !facts_.knows_more(old));
-  if (!is_better) return;
-  std::vector<uint32_t> improved{made.node};
-  while (!improved.empty()) {
-    uint32_t node = improved.back();
-    improved.pop_back();
-    uses_.all_of(node, [&](uint32_t user, uint32_t) {
-      if (states_[user].improved < 2 && facts_.find_again(user)) {
-        states_[user].improved++;
-        improved.push_back(user);
-        enqueue(user);
-      }
-      return true;
-    });
   }
 }
 
@@ -203,43 +193,50 @@ void Workspace::enqueue(uint32_t node) {
   queue_.push({states_[node].position, node});
 }
 
-// Queues every node whose rules may see a change: a node below that reads another value now, or one that has lost a
-// use. The walk goes up from the changes, as far as rules look down. Casts and views do not count as distance, up to
-// kMaxFree of them on a path. One walk serves all changes, because thousands of them may lie below one node.
-void Workspace::enqueue_above_changes() {
-  constexpr size_t kMaxFree = 8;
-  struct Seen {
-    uint32_t node;
-    int distance;
-    size_t free;
-  };
-  stamps_.resize(graph_.nodes().size(), 0);
-  walk_++;
-  std::deque<Seen> seen;  // by distance
-  auto see_above = [&](uint32_t user, const Seen& below) {
-    Op op = graph_.node(user).op;
-    if (rules_.depth(op) > below.distance) enqueue(user);
-    bool is_free = (graph_.info(op).is(kView) || op == Op::kCast) && below.free < kMaxFree;
-    if (stamps_[user] == walk_) return;
-    if (is_free)
-      seen.push_front({user, below.distance, below.free + 1});
-    else if (below.distance + 1 < rules_.depth())
-      seen.push_back({user, below.distance + 1, below.free});
-  };
-  for (uint32_t node : freed_) seen.push_front({node, 0, 0});
-  for (uint32_t node : rewired_) see_above(node, {.node = node, .distance = 0, .free = 0});
-  freed_.clear();
-  rewired_.clear();
-  while (!seen.empty()) {
-    const Seen below = seen.front();
-    seen.pop_front();
-    if (stamps_[below.node] == walk_) continue;
-    stamps_[below.node] = walk_;
-    uses_.all_of(below.node, [&](uint32_t user, uint32_t) {
-      see_above(user, below);
-      return true;
-    });
+// ---- news of changes ----
+// A change is heard by each node whose rules may see it: a node below reads another value now, or has lost a use. News
+// goes up as far as rules look down, and better facts go on from there. It waits in each node until the loop comes to
+// it, so that thousands of changes below one node are told to its users once.
+
+// The node may match now, and has something to tell.
+void Workspace::hear(uint32_t node, const News& below) {
+  heard_++;
+  Op op = graph_.node(node).op;
+  if (rules_.depth(op) > below.distance) enqueue(node);
+  bool is_free = (graph_.info(op).is(kView) || op == Op::kCast) && below.free < kMaxFree;
+  News news = below;
+  if (is_free)
+    news.free++;
+  else
+    news.distance++;
+  announce(node, news);
+}
+
+void Workspace::announce(uint32_t node, const News& news) {
+  if (news.distance >= rules_.depth() && !news.is_operand_better) return;
+  News& all = states_[node].news;
+  if (!all.is_there) news_.push({states_[node].position, node});
+  all.is_there = true;
+  all.is_operand_better |= news.is_operand_better;
+  if (std::pair(news.distance, news.free) < std::pair(all.distance, all.free))
+    all.distance = news.distance, all.free = news.free;
+}
+
+// A phase can improve only twice, so a node counts as improved at most twice, and the news comes to an end.
+void Workspace::tell_users(uint32_t node) {
+  State& state = states_[node];
+  News news = std::exchange(state.news, {});
+  if (!state.live) return;
+  if (news.is_operand_better) {
+    news.is_operand_better = state.improved < 2 && facts_.find_again(node);
+    state.improved += news.is_operand_better;
+    if (news.is_operand_better) enqueue(node);
   }
+  if (news.distance >= rules_.depth() && !news.is_operand_better) return;
+  uses_.all_of(node, [&](uint32_t user, uint32_t) {
+    hear(user, news);
+    return true;
+  });
 }
 
 }  // namespace rlx

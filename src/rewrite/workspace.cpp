@@ -41,7 +41,7 @@ Result<Graph> Workspace::run() {
     }
     RLX_TRY(visit(node));
   }
-  if (options_.report) options_.report->visits += visits_ + followed_;
+  if (options_.report) options_.report->visits += visits_ + heard_ + followed_;
   return finish();
 }
 
@@ -94,7 +94,6 @@ void Workspace::load() {
   // The readers of a node may all have merged into earlier ones.
   for (uint32_t node = given_; node-- > 0;)
     if (states_[node].live && states_[node].pins == 0 && uses_.count(node) == 0) release(node);
-  freed_.clear();  // all that are left are visited anyway
 }
 
 // Returns the node that stands for this one: an equal earlier one, or itself, which is live from now on.
@@ -104,7 +103,8 @@ uint32_t Workspace::load_node(uint32_t node, std::span<const uint32_t> same) {
   for (size_t i = 0; i < it.in.size(); i++)
     if (present(it.in[i]) && same[it.in[i].node] != it.in[i].node)
       graph_.set_input(node, i, {same[it.in[i].node], it.in[i].output});
-  if (KnownNodes::is_mergeable(info, it.attrs)) {
+  states_[node].mergeable = KnownNodes::is_mergeable(info, it.attrs);
+  if (states_[node].mergeable) {
     states_[node].hash = KnownNodes::hash_of(info, it.in, it.attrs);
     if (uint32_t equal = known_.find(states_[node].hash, info, it.in, it.attrs); equal != KnownNodes::kNone)
       return equal;
@@ -121,18 +121,27 @@ uint32_t Workspace::load_node(uint32_t node, std::span<const uint32_t> same) {
 }
 
 // The queued node with the first position: either the next of the given graph, or one that a replacement has touched.
-uint32_t Workspace::next() {
+Workspace::Queued Workspace::first_queued() {
   while (cursor_ < given_ && !states_[cursor_].queued) cursor_++;
-  bool from_queue = !queue_.empty() && (cursor_ >= given_ || !(queue_.top() > Queued{cursor_, cursor_}));
-  if (from_queue) {
-    uint32_t node = queue_.top().node;
-    queue_.pop();
-    states_[node].queued = false;
-    return node;
+  Queued given = cursor_ < given_ ? Queued{cursor_, cursor_} : Queued{UINT32_MAX, UINT32_MAX};
+  return !queue_.empty() && given > queue_.top() ? queue_.top() : given;
+}
+
+// The node to visit next, which has heard the news from all nodes before it; UINT32_MAX at the end.
+uint32_t Workspace::next() {
+  Queued first = first_queued();
+  for (; !news_.empty() && !(news_.top() > first); first = first_queued()) {
+    uint32_t node = news_.top().node;
+    news_.pop();
+    tell_users(node);
   }
-  if (cursor_ >= given_) return UINT32_MAX;
-  states_[cursor_].queued = false;
-  return cursor_++;
+  if (first.node == UINT32_MAX) return first.node;
+  if (!queue_.empty() && queue_.top().node == first.node)
+    queue_.pop();
+  else
+    cursor_++;
+  states_[first.node].queued = false;
+  return first.node;
 }
 
 Status Workspace::visit(uint32_t node) {
@@ -284,7 +293,6 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
     if (states_[made.node].pins == 0 && uses_.count(made.node) == 0) release(made.node);
   }
   merge_equals();
-  enqueue_above_changes();
   for (auto node = static_cast<uint32_t>(mark.nodes); node < graph_.nodes().size(); node++)
     if (states_[node].live)
       enqueue(node);

@@ -41,11 +41,20 @@ class Workspace {
   bool may_follow(size_t readers) { return (followed_ += readers) <= follow_budget_; }
 
  private:
+  // What a node has to tell its users once the loop comes to it: how many ops below them the nearest change is, casts
+  // and views not counted, up to kMaxFree of them on a path; and whether an operand of the node has better facts.
+  struct News {
+    int distance = kFar;
+    uint8_t free = 0;
+    bool is_operand_better = false, is_there = false;
+  };
+  static constexpr int kFar = 1 << 20, kMaxFree = 8;
   struct State {  // of a node
     size_t hash = 0;
+    News news;
     uint32_t position = 0;  // in the order: that of the anchor for which it was made
     uint32_t pins = 0;      // reasons to live without users: leaves, effects, graph outputs
-    bool live = false, known = false, queued = false;
+    bool live = false, mergeable = false, known = false, queued = false;
     uint8_t improved = 0;  // how often its facts have been found again
   };
   struct Choice {  // of the rules for an op
@@ -97,10 +106,14 @@ class Workspace {
   void acquire(uint32_t node);
   void release(uint32_t node);
   void lower_position(uint32_t node, uint32_t position);
-  void improve_users(Value old, Value made);
+  void set_input(uint32_t node, uint32_t input, Value made);
+  bool is_better(Value made, Value old);
 
   void enqueue(uint32_t node);
-  void enqueue_above_changes();
+  Queued first_queued();
+  void hear(uint32_t node, const News& below);
+  void announce(uint32_t node, const News& news);
+  void tell_users(uint32_t node);
   void note(const Rule& rule, uint32_t node, std::string_view reason);
 
   const RuleSet& rules_;
@@ -115,20 +128,19 @@ class Workspace {
   std::vector<bool> ops_seen_;                              // by op: whether there ever was a node of it
   std::vector<Choice> rules_for_;                           // by op
   std::vector<uint32_t> to_merge_;                          // nodes with changed inputs: each may equal another now
-  std::vector<uint32_t> freed_, rewired_;                   // nodes that have lost a use; that read another value now
 
   Queue queue_;            // new nodes, and nodes to visit again
+  Queue news_;             // nodes that have something to tell
   uint32_t cursor_ = 0;    // the next given node that was not visited yet
   uint32_t given_ = 0;     // the number of nodes in the given graph
   uint32_t position_ = 0;  // of the anchor of this attempt
   uint64_t visits_ = 0, visit_budget_;
+  uint64_t heard_ = 0;                     // news
   uint64_t followed_ = 0, follow_budget_;  // readers that rules have looked at on their way to a jump
   // By constant: what rules have found in it. No rule need read it again.
   std::map<uint32_t, std::vector<std::pair<Look*, std::optional<double>>>> found_in_;
   uint32_t first_new_ = UINT32_MAX;  // during a replacement, nodes from here on keep their inputs
   bool changed_ = false;
-  std::vector<uint32_t> stamps_;  // by node: the last walk that saw it
-  uint32_t walk_ = 0;
   std::set<std::pair<const Rule*, uint32_t>> noted_;  // the near misses in the report: rule and node
 };
 

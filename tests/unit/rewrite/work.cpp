@@ -56,20 +56,21 @@ TEST(work, what_was_found_in_a_constant_goes_with_it) {
   EXPECT_EQ(found, (std::vector<std::optional<double>>{3, 4}));
 }
 
-// Quotients that all flow into one value, which has as many readers.
-static Graph quotients_into_one(int count) {
+// Operands that all flow into one value, which has as many readers.
+static Graph many_into_one(int count, Expr (*operand)(Expr)) {
   Graph graph;
   Builder b(graph);
-  std::vector<Expr> quotients;
-  for (int i = 0; i < count; i++) quotients.push_back(input(b, ("x" + std::to_string(i)).c_str(), {8}) / 41.0);
-  Expr all = concat(quotients, 0), other = input(b, "other", {1});
+  std::vector<Expr> operands;
+  for (int i = 0; i < count; i++) operands.push_back(operand(input(b, ("x" + std::to_string(i)).c_str(), {8})));
+  Expr all = concat(operands, 0), other = input(b, "other", {1});
   for (int i = 0; i < count; i++)
     output(b, ("y" + std::to_string(i)).c_str(), binary(Op::kAtan2, all, other + static_cast<double>(i)));
   return graph;
 }
 
 TEST(work, readers_are_followed_in_proportion_to_the_graph) {
-  Graph many = quotients_into_one(900), few = quotients_into_one(8);
+  auto quotient = [](Expr x) { return x / 41.0; };
+  Graph many = many_into_one(900, quotient), few = many_into_one(8, quotient);
   RewriteReport report;
   auto made = test::find_transform("canonicalize")->run(many, Bounds::kError, &report);
   ASSERT_TRUE(made.ok()) << made.status().message();
@@ -77,6 +78,19 @@ TEST(work, readers_are_followed_in_proportion_to_the_graph) {
   made = test::find_transform("canonicalize")->run(few);
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_FALSE(test::has_op(*made, Op::kDiv)) << "there is no step";
+}
+
+TEST(work, changes_below_one_node_are_told_to_its_readers_once) {
+  auto flipped_twice = [](Expr x) {
+    NamedAttrs axes{{"axes", std::vector<int64_t>{0}}};
+    return x.builder().op(Op::kFlip, {x.builder().op(Op::kFlip, {x}, axes)}, axes);
+  };
+  Graph graph = many_into_one(900, flipped_twice);
+  RewriteReport report;
+  auto made = test::find_transform("canonicalize")->run(graph, Bounds::kError, &report);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_FALSE(test::has_op(*made, Op::kFlip));
+  EXPECT_LT(report.visits, 10 * graph.nodes().size());
 }
 
 }  // namespace rlx
