@@ -791,7 +791,8 @@ RLX_MUST rlx_status_t *rlx_exec_submit(rlx_exec_t *exec, rlx_fence_t *const *wai
 
 /* Stops the runs that were begun or submitted before, between two steps: they end with RLX_E_CANCELLED. Later runs are
  * not cancelled; one that is submitted before these have ended stands behind them, and ends with RLX_E_ABORTED. Any
- * thread may call it, while another thread uses the context too, and so may a signal handler. */
+ * thread may call it, while another thread uses the context too, and so may a signal handler. A run that waits for a
+ * fence ends once the fence is signalled. */
 RLX_API void rlx_exec_cancel(rlx_exec_t *exec);
 
 /* A report, as JSON. "sizes": for each symbol its size, as the slots are bound now or as the last run found it, and its

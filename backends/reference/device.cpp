@@ -3,6 +3,7 @@
 // It ignores the offsets of the plan, and does not try to be fast.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "device/registry.h"
 #include "ops/interpret.h"
@@ -83,7 +84,8 @@ class ReferenceExecutable : public Executable {
   Status evaluate(const RunArgs& args) const {
     std::vector<Tensor> inputs = RLX_TRY(inputs_of(args));
     std::map<std::string, Tensor> params = RLX_TRY(params_of(args));
-    EvalOptions options{EvalMode::kOracle, plan_->lowered->options.bounds};
+    const std::function<Status()> poll = [&] { return args.cancel.is_set() ? cancelled() : Status(); };
+    EvalOptions options{.mode = EvalMode::kOracle, .bounds = plan_->lowered->options.bounds, .poll = &poll};
     SymbolSizes sizes;
     std::vector<Tensor> results = RLX_TRY(interpret(plan_->graph(), inputs, params, options, &sizes));
     for (uint32_t symbol : fresh_) RLX_TRY((*args.set_size)(symbol, sizes.at(plan_->symbols[symbol].name)));

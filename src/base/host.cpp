@@ -133,6 +133,12 @@ void Host::count_bytes(MemoryKind kind, size_t bytes) {
   while (now > peak && !counts.peak.compare_exchange_weak(peak, now)) continue;
 }
 
+Status no_memory_for(size_t bytes, MemoryKind kind) {
+  constexpr std::string_view kUses[] = {"a tensor", "intermediate values", "prepared weights", "working memory"};
+  return Status(Code::kNoMemory, format("cannot allocate {} bytes for {}", bytes, kUses[static_cast<size_t>(kind) - 1]))
+      .with("got", std::to_string(bytes));
+}
+
 Result<HostMemory> HostMemory::allocate(std::shared_ptr<Host> host, size_t bytes, MemoryKind kind, size_t align) {
   bool is_power_of_two = (align & (align - 1)) == 0;  // std::has_single_bit calls libgcc
   if (!is_power_of_two || align < sizeof(void*)) {
@@ -144,7 +150,7 @@ Result<HostMemory> HostMemory::allocate(std::shared_ptr<Host> host, size_t bytes
   size_t asked = bytes == 0 ? align : bytes;
   void* data =
       call_host("alloc", [&] { return services.alloc(services.user, asked, align, static_cast<uint32_t>(kind)); });
-  if (!data) return Status::no_memory();
+  if (!data) return no_memory_for(asked, kind);
   host->count_taken(kind, bytes);
   HostMemory memory;
   memory.host_ = std::move(host);

@@ -80,6 +80,9 @@ class Host {
 
 constexpr size_t kMemoryAlignment = 64;  // a cache line, and the widest vector
 
+// RLX_E_NO_MEMORY that says how many bytes were asked for, and for what.
+Status no_memory_for(size_t bytes, MemoryKind kind);
+
 // Bytes from the host's allocator, given back by the destructor. Never null, even for 0 bytes. Not cleared.
 class HostMemory {
  public:

@@ -40,14 +40,11 @@ struct KeptMemory::Whole {
   Storage storage;
 };
 
-// Allocates memory of a class. A failure says how many bytes were asked for, and for what.
+// Allocates memory of a class. A failure says how many bytes were asked for, not how many the class has.
 Result<HostMemory> KeptMemory::allocated(SizeClass key, size_t asked) const {
-  constexpr std::string_view kUses[] = {"a tensor", "intermediate values", "prepared weights", "working memory"};
   auto memory = HostMemory::allocate(host_, key.second, key.first);
   if (memory.ok() || memory.status().code() != Code::kNoMemory || asked == 0) return memory;
-  return Status(Code::kNoMemory,
-                format("cannot allocate {} bytes for {}", asked, kUses[static_cast<size_t>(key.first) - 1]))
-      .with("got", std::to_string(asked));
+  return no_memory_for(asked, key.first);
 }
 
 template <class Object>

@@ -6,7 +6,7 @@
 
 namespace rlx {
 
-// Params that only sub-graphs read become params of the graph too, so that users can set them.
+// Params that only bodies read become params of the graph too, so that users can set them.
 Result<Graph> with_body_params(const Graph& given);
 
 // The graph as passes want it: it declares the params that its bodies read, and the bodies, at every level, declare

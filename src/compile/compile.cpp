@@ -211,10 +211,9 @@ Status check_options(const Graph& graph, const CompileOptions& options) {
   return find_aliases(graph, options.alias).status();
 }
 
-// Sets what passes may ask of the device. `widens`: whether the pass `widen` is still to come. All arguments must
-// outlive the context.
+// Sets what passes may ask of the device. All arguments must outlive the context.
 static void set_context(PassContext& context, const Device& device, const Device* fallback,
-                        const CompileOptions& options, const bool& widens) {
+                        const CompileOptions& options) {
   context.device = device.info().name;
   context.math = options.kernels.math;
   context.skip = options.skip;
@@ -231,7 +230,7 @@ static void set_context(PassContext& context, const Device& device, const Device
   };
   context.refuses = [&, fallback](const Facts& facts, Value value) {
     Found found = find_kernel(device, fallback, options, facts, value.node);
-    bool is_there = found.kernel || (widens && has_kernel_in_f32(facts, value.node, context.is_native));
+    bool is_there = found.kernel || (context.may_widen && has_kernel_in_f32(facts, value.node, context.is_native));
     return is_there ? std::string() : found.why_not;
   };
 }
@@ -257,9 +256,9 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   auto is_skipped = [&](std::string_view pass) {
     return contains(options.skip, pass) || (only_checks && pass != "check-supported");
   };
-  bool widens = !is_skipped("widen");
   PassContext context;
-  set_context(context, device, fallback, options, widens);
+  set_context(context, device, fallback, options);
+  context.may_widen = !is_skipped("widen");
   context.report = &report;
   Graph graph = RLX_TRY(ready_for_passes(given));
   size_t number = 0;
@@ -269,7 +268,7 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
     if (host) RLX_TRY(host->progress("compile", static_cast<double>(&pass - kPasses) / std::size(kPasses)));
     Stopwatch watch;
     RLX_TRY(run_pass(pass, graph, context));
-    widens &= pass.run != widen_halves;  // what a later rule makes is not widened any more
+    context.may_widen &= pass.run != widen_halves;  // what a later rule makes is not widened any more
     report.passes.push_back({std::string(pass.name), watch.ms(), graph.nodes().size()});
     if (host) log_pass(*host, report.passes.back());
     if (options.verify_each) RLX_TRY(verified(graph, format("after the pass '{}'", pass.name)));

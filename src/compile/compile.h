@@ -20,7 +20,7 @@ struct CompiledGraph {
   Device* device = nullptr;    // of the env
   Device* fallback = nullptr;  // runs nodes for which the device has no kernel; null: none
   CompileOptions options;
-  std::shared_ptr<const Lowered> lowered;
+  std::shared_ptr<const LoweredGraph> lowered;
   std::vector<SlotAlias> aliases;
   std::vector<Piece> pieces;  // of the prologue
   RewriteReport report;       // what the passes did

@@ -24,7 +24,7 @@ static std::string_view path_text(const Kernel* kernel, bool on_host) {
   return "unsupported";
 }
 
-static std::string_view path_text(const Lowered& lowered, const Layouts& layouts, uint32_t node) {
+static std::string_view path_text(const LoweredGraph& lowered, const Layouts& layouts, uint32_t node) {
   if (lowered.phases[node] == Phase::kResident) return "prologue";
   if (layouts.copy_of[node]) return "native";  // a view that a reader needs dense
   if (is_view(layouts, node)) return "view";
@@ -65,7 +65,7 @@ static void write_nodes(JsonWriter& json, const Graph& graph, const Device& devi
 }
 
 // Writes what was done with each node.
-static void write_nodes(JsonWriter& json, const CompiledGraph& source, const Lowered& lowered,
+static void write_nodes(JsonWriter& json, const CompiledGraph& source, const LoweredGraph& lowered,
                         const std::string& body) {
   const Graph& graph = lowered.graph;
   Facts facts(graph);
@@ -98,7 +98,7 @@ struct Slow {
   size_t count = 0;
 };
 
-void collect(const CompiledGraph& source, const Lowered& lowered, const Host& host, std::vector<Slow>& slow) {
+void collect(const CompiledGraph& source, const LoweredGraph& lowered, const Host& host, std::vector<Slow>& slow) {
   const Graph& graph = lowered.graph;
   Facts facts(graph);
   Layouts layouts = choose_views(lowered);

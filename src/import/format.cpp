@@ -80,7 +80,10 @@ static constexpr Lookalike kLookalikes[] = {
     {0, "\x89PNG"sv, "a PNG picture"},
     {0, "\xff\xd8\xff"sv, "a JPEG picture"},
     {0, "version https://git-lfs"sv, "a Git LFS pointer: fetch the file that it stands for"},
-    {0, "<"sv, "an HTML or XML page"},
+    {0, "<!"sv, "an HTML or XML page"},
+    {0, "<?"sv, "an XML file"},
+    {0, "<h"sv, "an HTML page"},
+    {0, "<H"sv, "an HTML page"},
 };
 
 // " It looks like a GGUF file.", or "".

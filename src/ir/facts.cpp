@@ -142,6 +142,20 @@ static bool is_size_free(const Node& node) {
          std::all_of(node.attrs.values().begin(), node.attrs.values().end(), is_literal);
 }
 
+// Only a run can be cancelled. So loops of more trips than this, those of loops in their bodies included, belong to the
+// run even where they read constants and params alone.
+static constexpr double kMostPreparedTrips = 1 << 16;
+
+static double trips_of(const Graph& graph, const Node& node) {
+  const OpInfo& info = graph.info(node);
+  if (!info.has_bodies) return 0;
+  double inside = 1;
+  for (const Graph* body : bodies_of(node.attrs))
+    if (body->has_bodies())
+      for (const Node& it : body->nodes()) inside += trips_of(*body, it);
+  return inside * (info.trips ? info.trips(graph, node) : 1);
+}
+
 Phase Facts::phase_of(const Node& node) const {
   const OpInfo& info = graph_.info(node);
   auto varies = [&](Value value) { return present(value) && phases_[value.node] == Phase::kRun; };
@@ -150,6 +164,7 @@ Phase Facts::phase_of(const Node& node) const {
   if (info.is(kLeaf)) return Phase::kResident;
   if (graph_.is_prologue()) return Phase::kRun;
   if (info.has_bodies && !body_params(node).empty()) return Phase::kRun;
+  if (trips_of(graph_, node) > kMostPreparedTrips) return Phase::kRun;
   Phase phase = is_size_free(node) ? Phase::kResident : Phase::kSized;
   if (phase == Phase::kSized && !fresh_.empty()) {
     auto decide = [&](const std::string& symbol) { phase = fresh_.contains(symbol) ? Phase::kRun : phase; };

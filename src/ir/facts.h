@@ -81,7 +81,7 @@ class Facts {
   std::span<const Phase> phases() const { return phases_; }
   bool is_resident(Value value) const { return present(value) && phases_[value.node] == Phase::kResident; }
   // Whether the node depends on constants and sizes alone.
-  bool is_known(uint32_t node) const { return phases_[node] != Phase::kRun && !reads_params_[node]; }
+  bool is_static(uint32_t node) const { return phases_[node] != Phase::kRun && !reads_params_[node]; }
 
   std::optional<double> splat(Value value) { return of(value).splat; }
   const Affine* affine(Value value) { return of(value).affine.get(); }
@@ -103,7 +103,7 @@ class Facts {
   std::unordered_set<std::string> fresh_;                      // symbols that contents decide in the run
 };
 
-// The param leaves in the sub-graphs of a node, at every level: their names are global to the program.
+// The param leaves in the bodies of a node, at every level: their names are global to the program.
 struct BodyParam {
   std::string name;
   ValueType type;

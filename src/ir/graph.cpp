@@ -198,6 +198,11 @@ std::vector<bool> Graph::ops() const {
   return is_there;
 }
 
+std::optional<Value> Graph::find_param(std::string_view name) const {
+  auto leaf = find_leaf(name);
+  return leaf && node(*leaf).op == Op::kParam ? leaf : std::nullopt;
+}
+
 std::optional<Value> Graph::find_leaf(std::string_view name) const {
   auto found = leaf_places_.find(name);
   if (found == leaf_places_.end()) return std::nullopt;

@@ -119,6 +119,7 @@ class Graph : public SizeScope {
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   const std::string& leaf_name(uint32_t node) const { return nodes_[node].attrs.str("name"); }
   std::optional<Value> find_leaf(std::string_view name) const;  // an input or param
+  std::optional<Value> find_param(std::string_view name) const;
   // Where a name stands in inputs(), params() or outputs().
   std::optional<size_t> index_of_input(std::string_view name) const;
   std::optional<size_t> index_of_param(std::string_view name) const;
@@ -142,8 +143,7 @@ class Graph : public SizeScope {
   void set_type(Value value, ValueType type) { nodes_[value.node].out[value.output] = std::move(type); }
   void set_attr(uint32_t node, std::string_view name, AttrValue value);            // must not change the types
   void set_output(size_t output, Value value) { outputs_[output].value = value; }  // of the same type
-  // For a graph without nodes, whose symbols are those of another graph: takes note of the sizes that a node of the
-  // other graph decides, so is_fresh knows them.
+  // The verifier checks nodes in an empty graph. This tells it which sizes the nodes checked so far decide (is_fresh).
   void note_decided(const Node& node) { count_decided(node, 1); }
   // A point to which roll_back returns: it also removes later nodes.
   struct Mark {
@@ -191,7 +191,7 @@ using ByValue = std::vector<InlinedVector<T, 1>>;
 // How often each value is used, by nodes and as a graph output.
 ByValue<uint32_t> use_counts(const Graph& graph);
 
-// Visits every symbol in the sizes and attributes of a node, and every symbol that its sub-graphs share with this
+// Visits every symbol in the sizes and attributes of a node, and every symbol that its bodies share with this
 // graph.
 void visit_symbols(const Node& node, VisitSymbol visit);
 

@@ -105,8 +105,16 @@ class Normaliser {
       case AttrRole::kCut: return absent(i) ? Status() : cut(i, static_cast<int64_t>(type.rank()));
       case AttrRole::kPerm: return perm(i, type.rank());
       case AttrRole::kListedAxes: return listed_axes(i, def, type.rank());
-      default: return set_of_axes(i, def, type);
+      case AttrRole::kAxes:
+      case AttrRole::kUnitAxes:
+      case AttrRole::kInsertedAxes:
+      case AttrRole::kPairedAxes: return set_of_axes(i, def, type);
+      case AttrRole::kPlain:
+      case AttrRole::kBesides:
+      case AttrRole::kSameAs:
+      case AttrRole::kShapeAxis: break;  // not reached: see above
     }
+    return {};
   }
 
   bool absent(size_t i) const { return std::holds_alternative<std::monostate>(attrs_.values()[i]); }

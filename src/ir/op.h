@@ -30,29 +30,30 @@ enum class Op : uint16_t {
 };
 
 enum Trait : uint32_t {
-  kPure = 1,         // same inputs, same outputs, no effects: may be merged, folded, dropped
-  kCommutative = 2,  // of its first two inputs
-  kElementwise = 4,  // output i depends on broadcast inputs i only
-  kWide = 8,         // a composite whose half inputs arrive as f32 (semantics.md N7)
-  kView = 16,        // every element of the result is an element of the input, perhaps at another index
-  kInternal = 32,    // made by passes; a builder cannot make one, but text reads it back
-  kLeaf = 64,        // input, param, constant
-  kSpelling = 128,   // a composite that is only a name for its decomposition: canonicalize expands it
-  kInterface = 256,  // a leaf that the user named: input, param
-  kVaries = 512,     // not known before a run, even if its inputs are
-  kOfSizes = 1024,   // reads the sizes of its inputs, not their contents
-  kTotal = 2048,     // has a result for all values of its inputs: a run never fails in it
-  kFormula = 4096,   // a composite that is recognised by its own decomposition (rules/derived.cpp)
-  kStandIn = 8192,   // an internal op that becomes its first input again at the end of a stage of fuse
-  kOnHost = 16384,   // runs on the CPU, beside whatever device runs the rest
-  kMoves = 32768,    // as a view does, but with bytes of its own: each element of a result is one of an operand, or 0
-  // What an error of one rounding in an operand does to a result (rules/flow.h). Of other ops it is lost in the error
-  // that `tol` allows; or it may change the result by a jump, if `tol` allows no error.
-  kPassesErrors = 65536,  // it is about as large in the result
-  kJumps = 131072,        // it may change the result by a jump, though `tol` allows errors
-  // Rounding an operand beside the first to a half shows by more than a rounding: a mask becomes infinite, or the
-  // spacing of quantised numbers changes.
-  kShowsRounding = 262144,
+  kPure = 1 << 0,         // same inputs, same outputs, no effects: may be merged, folded, dropped
+  kCommutative = 1 << 1,  // of its first two inputs
+  kElementwise = 1 << 2,  // output i depends on broadcast inputs i only
+  kWide = 1 << 3,         // a composite whose half inputs arrive as f32 (semantics.md N7)
+  kView = 1 << 4,         // every element of the result is an element of the input, perhaps at another index
+  kInternal = 1 << 5,     // made by passes; a builder cannot make one, but text reads it back
+  kLeaf = 1 << 6,         // input, param, constant
+  kSpelling = 1 << 7,     // a composite that is only a name for its decomposition: canonicalize expands it
+  kInterface = 1 << 8,    // a leaf that the user named: input, param
+  kVaries = 1 << 9,       // not known before a run, even if its inputs are
+  kOfSizes = 1 << 10,     // reads the sizes of its inputs, not their contents
+  kTotal = 1 << 11,       // has a result for all values of its inputs: a run never fails in it
+  kFormula = 1 << 12,     // a composite that is recognised by its own decomposition (rules/derived.cpp)
+  kStandIn = 1 << 13,     // an internal op that becomes its first input again at the end of a stage of fuse
+  kOnHost = 1 << 14,      // runs on the CPU, beside whatever device runs the rest
+  kCopies = 1 << 15,      // as a view, but with bytes of its own: each element of a result is one of an operand, or 0
+  // What an error of one rounding in an operand does to a result (rules/flow.h). With neither trait, it may be a jump
+  // in ops of class E0 or U1 and in ops with bodies or free attributes, and is lost in the error of `tol` in all
+  // others.
+  kPassesErrors = 1 << 16,  // it is about as large in the result
+  kJumps = 1 << 17,         // it may change the result by a jump, though `tol` allows errors
+  // If an operand beside the first is rounded to a half, the result may be far off: a mask becomes infinite, the steps
+  // of a quantisation change.
+  kShowsRounding = 1 << 18,
 };
 
 // How close a kernel must be to the meaning (semantics.md C1-C10).
@@ -64,6 +65,7 @@ struct Strided;
 struct ViewArgs;
 struct Operand;
 struct Node;
+class Graph;
 struct EvalArgs;
 class Expr;
 class Inputs;
@@ -72,6 +74,7 @@ using EvalFn = Status (*)(EvalArgs&);
 using FactFn = void (*)(FactArgs&);
 using ViewFn = std::optional<Strided> (*)(const ViewArgs&);  // ir/view.h
 using WorkFn = double (*)(const Node& node, std::span<const Operand> in);
+using TripsFn = double (*)(const Graph& graph, const Node& node);
 using DecomposeFn = std::vector<Expr> (*)(const Inputs& in, const Attrs& attrs);
 
 // The letter of ports that take any dense dtype, independently of each other.
@@ -100,9 +103,10 @@ struct OpInfo {
   std::vector<AttrDef> attrs = {};
   uint32_t traits = kPure;
   Tol tol = Tol::kE0;
-  ViewFn view = nullptr;   // for a primitive that is kView: where its result lies in the bytes of its input
-  FactFn facts = nullptr;  // the facts of output 0, given those of the inputs; null: none
-  WorkFn work = nullptr;   // of `eval`, for an element of the largest output (ops/work.h); null: one
+  ViewFn view = nullptr;    // for a primitive that is kView: where its result lies in the bytes of its input
+  FactFn facts = nullptr;   // the facts of output 0, given those of the inputs; null: none
+  WorkFn work = nullptr;    // of `eval`, for an element of the largest output (ops/work.h); null: one
+  TripsFn trips = nullptr;  // of a loop: how many trips it takes at most, or 1 where sizes decide that
   InferFn infer = nullptr;
   EvalFn eval = nullptr;            // set for primitives other than leaves and control flow
   DecomposeFn decompose = nullptr;  // set for a composite
@@ -113,7 +117,7 @@ struct OpInfo {
 
   Op op() const { return static_cast<Op>(id); }
   bool is(Trait trait) const { return (traits & trait) != 0; }
-  bool moves() const { return is(kView) || is(kMoves); }
+  bool moves() const { return is(kView) || is(kCopies); }
   bool cannot_fail() const { return is(kElementwise) || is(kView) || is(kTotal); }
   bool primitive() const { return decompose == nullptr; }
   bool is_for_users() const { return !is(kInternal) && !is(kLeaf); }  // a builder can make one

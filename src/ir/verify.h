@@ -8,7 +8,7 @@
 namespace rlx {
 
 // Topological order, legal inputs and attributes, stored types equal to inferred ones, every guard that inference
-// needs, leaves and outputs with names of their own; sub-graphs too. RLX_E_INTERNAL naming the node; where inference
+// needs, leaves and outputs with names of their own; bodies too. RLX_E_INTERNAL naming the node; where inference
 // asks the host (kOnHost) and the host fails, its failure.
 Status verify(const Graph& graph);
 

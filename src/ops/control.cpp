@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow. A sub-graph reads only its inputs (semantics.md B1). Its symbols are those of the graph around it,
+// Control flow. A body reads only its inputs (semantics.md B1). Its symbols are those of the graph around it,
 // except those that its own nodes decide, and those of its carries. Outside, both become fresh symbols.
 #include "ops/control.h"
 
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <unordered_map>
 
@@ -30,7 +31,7 @@ static Symbols decided_in(const Graph& graph) {
   return {decided.begin(), decided.end()};
 }
 
-// ---- inference: a sub-graph against its operands ----
+// ---- inference: a body against its operands ----
 
 // The symbols of carries: those that alone form a dim of a carry.
 static std::set<std::string> sizes_of_carries(const Graph& body, size_t carries) {
@@ -63,7 +64,7 @@ static bool is_carried(const Dim& dim, const Symbols& carried) {
   return dim.symbol_name() && carried.contains(*dim.symbol_name());
 }
 
-// Checks the symbols that the sub-graph uses. Those in `carried` come with an input of this graph.
+// Checks the symbols that the body uses. Those in `carried` come with an input of this graph.
 static Status check_symbols(InferArgs& args, const std::string& name, const Graph& graph, const Symbols& carried) {
   Symbols own = decided_in(graph);
   std::set<std::string> used, given = sizes_of_carries(graph, graph.inputs().size());
@@ -73,7 +74,7 @@ static Status check_symbols(InferArgs& args, const std::string& name, const Grap
     if (own.contains(symbol) || !used.contains(symbol)) continue;
     if (!args.graph.has_symbol(symbol) || carried.contains(symbol))
       return args.fail(Code::kShape, name + ": the size '" + symbol + "' is not known in the graph around it");
-    // Proofs inside the sub-graph rely on the ranges there, so the ranges around it must lie within them.
+    // Proofs inside the body rely on the ranges there, so the ranges around it must lie within them.
     RLX_TRY(args.require_le(range.lo, Dim::symbol(symbol), name));
     if (range.hi < Interval::kUnbounded) RLX_TRY(args.require_le(Dim::symbol(symbol), range.hi, name));
   }
@@ -478,6 +479,17 @@ static Result<Dim> scan_length(InferArgs& args, std::span<const ValueType> xs) {
   if (args.graph.range(length).hi < 0) return args.fail(Code::kShape, "the length " + length.text() + " is negative");
   if (args.graph.range(length).lo < 0) RLX_TRY(args.require_le(0, length, "the length"));
   return length;
+}
+
+double trips_of_while(const Graph&, const Node& node) {
+  int64_t most = node.attrs.i64("max_trips");
+  return most < 0 ? std::numeric_limits<double>::infinity() : static_cast<double>(most);
+}
+
+double trips_of_scan(const Graph& graph, const Node& node) {
+  auto carries = static_cast<size_t>(node.attrs.i64("n_carry"));
+  Dim length = node.attrs.has("length") ? node.attrs.dim("length") : graph.type(node.in[carries]).dims[0];
+  return length.is_literal() ? static_cast<double>(length.literal()) : 1;
 }
 
 Status infer_scan(InferArgs& args) {

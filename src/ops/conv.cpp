@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution, for any number of spatial axes: sums over the window, position by position.
-#include "ops/act.h"
 #include "ops/contraction.h"
 #include "ops/eval.h"
 #include "ops/expr.h"
+#include "ops/fused_act.h"
 
 namespace rlx {
 

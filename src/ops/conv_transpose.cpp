@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions that are expressed by other convolutions: transposed ones, gradients, and those along a sequence.
-#include "ops/act.h"
 #include "ops/expr.h"
+#include "ops/fused_act.h"
 
 namespace rlx {
 

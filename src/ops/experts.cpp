@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mixtures of experts: the choice of experts for each token, and their results.
-#include "ops/act.h"
+#include "ops/fused_act.h"
 
 namespace rlx {
 

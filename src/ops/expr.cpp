@@ -55,7 +55,7 @@ Outputs Builder::add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, 
     }
     attrs = std::move(*normal);
   }
-  auto added = add_ ? add_(user_, info, values, std::move(attrs), std::move(name))
+  auto added = add_ ? add_(info, values, std::move(attrs), std::move(name))
                     : add_plainly(*graph_, info, values, std::move(attrs), std::move(name));
   if (!added.ok()) {
     fail(std::move(added).status());

@@ -4,6 +4,7 @@
 // the first cause.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -58,9 +59,9 @@ class Builder {
 
   // Adds a node to the graph and returns its outputs. The default is Graph::add; the rewriter passes a function that
   // returns an equal node where there is one.
-  using AddFn = Result<std::vector<Value>> (*)(void* user, const OpInfo& info, std::span<const Value> in, Attrs attrs,
-                                               std::string name);
-  void set_add(AddFn add, void* user) { add_ = add, user_ = user; }
+  using AddFn = std::function<Result<std::vector<Value>>(const OpInfo& info, std::span<const Value> in, Attrs attrs,
+                                                         std::string name)>;
+  void set_add(AddFn add) { add_ = std::move(add); }
 
   Expr op(Op op, std::initializer_list<Expr> in, const NamedAttrs& attrs = {});
   Outputs ops(Op op, std::span<const Expr> in, const NamedAttrs& attrs = {}, std::string name = {});
@@ -81,7 +82,6 @@ class Builder {
  private:
   Graph* graph_;
   AddFn add_ = nullptr;
-  void* user_ = nullptr;
   Status status_;
 };
 

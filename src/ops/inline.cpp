@@ -33,9 +33,12 @@ Outputs inlined(Builder& builder, const Graph& body, std::span<const Expr> in) {
     if (!made[index].empty()) continue;
     std::vector<Expr> operands;
     for (Value it : node.in) operands.push_back(value(it));
-    made[index] = node.op == Op::kConstant
-                      ? Outputs{builder.constant(node.attrs.tensor("value"))}
-                      : builder.add(builder.graph().info(node.op), operands, node.attrs, node.name);
+    if (node.op == Op::kConstant)
+      made[index] = {builder.constant(node.attrs.tensor("value"))};
+    else if (node.op == Op::kParam)
+      made[index] = {builder.wrap(*builder.graph().find_param(body.leaf_name(index)))};
+    else
+      made[index] = builder.add(builder.graph().info(node.op), operands, node.attrs, node.name);
     if (!builder.status().ok()) return {};
   }
   Outputs outputs;

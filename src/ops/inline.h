@@ -11,8 +11,8 @@ namespace rlx {
 // Why a graph cannot be inlined: it has params, or its contents decide sizes, which would need a name at each place.
 Status check_inlinable(const Graph& body);
 
-// Adds the nodes of `body` to the builder's graph, on these inputs. Its symbols are those of that graph. Returns its
-// outputs; none if it has failed.
+// Adds the nodes of `body` to the builder's graph, on these inputs. Its symbols are those of that graph, which must
+// have its params too. Returns its outputs; none if it has failed.
 Outputs inlined(Builder& builder, const Graph& body, std::span<const Expr> in);
 
 // The same for a body with symbols of its own: each gets the size of the input axis that it names.

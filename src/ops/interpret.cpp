@@ -106,6 +106,7 @@ class Interpreter {
   }
 
   Status visit_node(uint32_t index) {
+    if (options_.poll) RLX_TRY((*options_.poll)());
     const Node& node = graph_.node(index);
     if (graph_.info(node).is(kLeaf)) return visit_leaf(index);
     if (node.op == Op::kDimSize) return read_size(index, node);
@@ -248,7 +249,7 @@ Result<std::vector<Tensor>> run_inner(const Graph& graph, std::span<const Tensor
   for (const auto& [symbol, range] : graph.symbols())
     if (!own.contains(symbol))
       if (auto size = around(symbol)) sizes.emplace(symbol, *size);
-  // Symbols that are not known around the sub-graph come from its carries.
+  // Symbols that are not known around the body come from its carries.
   for (size_t i = 0; i < inputs.size(); i++)
     for (size_t axis = 0; axis < inputs[i].rank(); axis++) {
       const std::string* name = graph.node(graph.inputs()[i]).out[0].dims[axis].symbol_name();

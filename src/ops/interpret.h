@@ -23,10 +23,11 @@ using MakeTensor = std::function<Result<Tensor>(DType dtype, std::span<const int
 struct EvalOptions {
   EvalMode mode = EvalMode::kTyped;
   Bounds bounds = Bounds::kError;
-  const MakeTensor* make = nullptr;  // null: Tensor::create
+  const MakeTensor* make = nullptr;               // null: Tensor::create
+  const std::function<Status()>* poll = nullptr;  // asked before each node: an error of it ends the run; null: none
 };
 
-using ParamTensors = std::map<std::string, Tensor>;  // by name: global to a graph and all its sub-graphs
+using ParamTensors = std::map<std::string, Tensor>;  // by name: global to a graph and all its bodies
 
 using SymbolSizes = std::map<std::string, int64_t, std::less<>>;
 
@@ -42,7 +43,7 @@ inline constexpr size_t kMaxDeclared = 64;
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
                  const SymbolLookup& sizes, EvalOptions options);
 
-// Runs a sub-graph with the sizes of the graph around it.
+// Runs a body with the sizes of the graph around it.
 Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
                                           const SymbolLookup& around, const ParamTensors& params, EvalOptions options);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Composite contractions and gates.
-#include "ops/act.h"
 #include "ops/expr.h"
+#include "ops/fused_act.h"
 
 namespace rlx {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "ir/symbols.h"
-#include "ops/act.h"
+#include "ops/fused_act.h"
 
 namespace rlx {
 

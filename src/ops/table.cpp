@@ -2,11 +2,12 @@
 // The op table: every row of ops.def with its functions from the family files.
 #include "base/lasting.h"
 #include "ir/op.h"
-#include "ops/act.h"
 #include "ops/attr_defs.h"
+#include "ops/control.h"
 #include "ops/custom.h"
 #include "ops/expr.h"
 #include "ops/facts.h"
+#include "ops/fused_act.h"
 #include "ops/views.h"
 #include "ops/work.h"
 

@@ -90,12 +90,18 @@ class Inlining {
 
 }  // namespace
 
-// A branch with params or effects is left to `Inlining`: both have an order, and new nodes come last here. So is one
-// with guards that the graph around it lacks (the rewriter takes no guard from a rule that did not ask for it).
+static bool has_params_of(const Graph& graph, const Graph& branch) {
+  return std::ranges::all_of(branch.params(),
+                             [&](uint32_t param) { return graph.find_param(branch.leaf_name(param)).has_value(); });
+}
+
+// A branch with effects, or with params that the graph around it lacks, is left to `Inlining`: both have an order, and
+// new nodes come last here. So is one with guards that the graph around it lacks (the rewriter takes no guard from a
+// rule that did not ask for it).
 static Expr inline_branch(const Match& m) {
   const Node& node = m.node(m.anchor());
   const Graph* branch = known_branch(m.graph(), node);
-  if (!branch || !branch->params().empty() || !is_pure(m.graph().info(node), node.attrs)) return {};
+  if (!branch || !has_params_of(m.graph(), *branch) || !is_pure(m.graph().info(node), node.attrs)) return {};
   std::vector<Expr> in;
   for (size_t i = 1; i < node.in.size(); i++) in.push_back(m.in(i));
   Outputs made = inlined(m.builder(), *branch, in);
@@ -127,8 +133,13 @@ static Result<Graph> simplified(Graph graph, PassContext& context) {
   return fold_constants(RLX_TRY(rewrite(drop_dead(std::move(graph)), kRules, options)), context);
 }
 
+// Rounds are few: the rules do what they can in one. Each may decide one more of the branches that are left to
+// `Inlining`, and walks the whole graph; after so many the others stay, and are decided in the run.
+static constexpr int kMostRounds = 16;
+
 Result<Graph> inline_branches(Graph graph, PassContext& context) {
-  for (bool has_replaced = true; has_replaced && has_known_branch(graph, context);) {
+  bool has_replaced = true;
+  for (int round = 0; round < kMostRounds && has_replaced && has_known_branch(graph, context); round++) {
     Inlining inlining(context.math);
     Graph made =
         RLX_TRY(with_replaced(graph, [&](GraphCopy& copy, uint32_t index) { return inlining.replaced(copy, index); }));

@@ -17,7 +17,8 @@ static const auto& stages() {
         RuleSet({add_rope_rules, add_half_rules}),
         RuleSet({add_attention_rules, add_score_rules, add_half_rules}, {add_view_rules}),
         RuleSet({add_small_derived_rules, add_gate_rules}),
-        RuleSet({add_integer_rules, add_byte_rules, add_linear_rules, add_conv_rules, add_channel_rules, add_row_rules},
+        RuleSet({add_integer_rules, add_byte_rules, add_linear_rules, add_conv_rules, add_channel_rules,
+                 add_softmax_axis_rules},
                 {add_view_rules}),
     });
   });

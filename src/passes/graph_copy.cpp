@@ -66,9 +66,8 @@ Status GraphCopy::copy_inferring_types(uint32_t index) {
   const Node& node = from_.node(index);
   if (node.op == Op::kParam) {
     const std::string& name = from_.leaf_name(index);
-    auto known = to_.find_leaf(name);
-    bool is_known = known && to_.node(*known).op == Op::kParam;
-    set({index, 0}, is_known ? *known : RLX_TRY(to_.add_param(name, node.out[0].dtype, node.out[0].dims)));
+    auto known = to_.find_param(name);
+    set({index, 0}, known ? *known : RLX_TRY(to_.add_param(name, node.out[0].dtype, node.out[0].dims)));
     return {};
   }
   set_made(index, RLX_TRY(to_.add(from_.info(node), mapped(node.in), node.attrs, node.name)));
@@ -134,16 +133,51 @@ Result<Graph> with_sizes_of(const Graph& given, Graph body) {
   return body;
 }
 
+// The constants that stand for nodes of the given graph: where each is the operand of the next, thousands of them come
+// and go. The bytes of one that nothing reads any more are dropped at once, not with the dead nodes at the end.
+class MadeConstants {
+ public:
+  explicit MadeConstants(const Graph& given) : given_(given), left_(use_counts(given)) {}
+
+  // To be called after each node, with the number of nodes that the copy had before it.
+  void note(GraphCopy& copy, uint32_t node, size_t before) {
+    Graph& made = copy.to();
+    is_kept_.resize(made.nodes().size(), false);
+    for (size_t i = before; i < made.nodes().size(); i++)
+      for (Value in : made.nodes()[i].in)
+        if (present(in)) is_kept_[in.node] = true;
+    for (uint32_t i = 0; i < given_.node(node).out.size(); i++) {
+      Value value = copy.mapped({node, i});
+      bool is_given = value.node < before || given_.node(node).op == Op::kConstant;
+      if (is_given) is_kept_[value.node] = true;
+    }
+    for (Value in : given_.node(node).in)
+      if (present(in) && --left_[in.node][in.output] == 0) drop(made, copy.mapped(in));
+  }
+
+ private:
+  void drop(Graph& made, Value value) const {
+    if (!is_kept_[value.node] && made.constant(value)) made.set_attr(value.node, "value", Tensor());
+  }
+
+  const Graph& given_;
+  ByValue<uint32_t> left_;     // readers that were not copied or replaced yet
+  std::vector<bool> is_kept_;  // by node of the copy: another node of the copy reads it, or it is no constant made here
+};
+
 Result<Graph> with_replaced(const Graph& graph, ReplaceFn replace) {
   Graph made(graph.name(), &graph.table());
   GraphCopy copy(graph, made);
   RLX_TRY(copy.declare());
   for (uint32_t node : graph.inputs()) copy.copy_keeping_types(node);
   for (uint32_t node : graph.params()) copy.copy_keeping_types(node);
+  MadeConstants constants(graph);
   for (uint32_t node = 0; node < graph.nodes().size(); node++) {
     if (graph.info(graph.node(node)).is(kInterface)) continue;
+    const size_t before = made.nodes().size();
     std::vector<Value> outputs = RLX_TRY(replace(copy, node));
     outputs.empty() ? copy.copy_keeping_types(node) : copy.set_outputs(node, outputs);
+    constants.note(copy, node, before);
   }
   RLX_TRY(copy.add_outputs());
   return drop_dead(std::move(made));

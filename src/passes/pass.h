@@ -20,10 +20,12 @@ struct PassContext {
   // Why the device has no kernel for a node, or an empty text. Null: `supports` is false for all. Rewrites read null
   // the other way (RewriteOptions::refuses): nothing is refused.
   std::function<std::string(const Facts&, Value)> refuses = nullptr;
-  // Whether the device has a kernel for a node other than its reference path. Null: every kernel counts as native.
+  // Whether the device has a kernel for a node other than its reference path. Null: no half is widened.
   std::function<bool(const Facts&, Value)> is_native = nullptr;
-  // Whether its kernel for a node can be part of a region. Null: every native one can.
+  // Whether its kernel for a node can be part of a region. Null: every native one can; if that is null too, every one
+  // there is.
   std::function<bool(const Facts&, Value)> joins_regions = nullptr;
+  bool may_widen = false;          // whether the pass `widen` is still to come
   bool checks_indices = true;      // as in RewriteOptions
   DType precision = DType::kNone;  // the dtype to compute floats in; kNone: as declared
   bool plain_layout = false;       // layouts stay as the graph has them

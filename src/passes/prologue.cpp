@@ -185,7 +185,7 @@ static Result<Graph> pack_of(const Resident& resident) {
   const ValueType& type = scope.type(resident.value);
   Graph graph = prologue_graph(scope.table());
   Value x = RLX_TRY(graph.add_input("x", type.dtype, type.dims));
-  RLX_TRY(graph.add_output("form", RLX_TRY(graph.add(Op::kPrepack, {&x, 1}, resident.packing->attrs()))));
+  RLX_TRY(graph.add_output("form", RLX_TRY(graph.add(Op::kPrepack, {&x, 1}, resident.form->attrs()))));
   return graph;
 }
 
@@ -193,7 +193,7 @@ namespace {
 
 class Splitter {
  public:
-  explicit Splitter(const Lowered& lowered) : lowered_(lowered), indices_(lowered.graph) {}
+  explicit Splitter(const LoweredGraph& lowered) : lowered_(lowered), indices_(lowered.graph) {}
 
   Result<std::vector<Piece>> split() {
     pieces_.reserve(lowered_.residents.size());
@@ -216,7 +216,7 @@ class Splitter {
   // What is computed together: of one graph, on one device, and read by the same bodies, because all fail where one
   // fails, and a failure must reach no body that does not read it (semantics.md B3).
   struct Where {
-    const Lowered* scope;
+    const LoweredGraph* scope;
     bool on_host;
     uint64_t readers;
     auto operator<=>(const Where&) const = default;
@@ -229,7 +229,7 @@ class Splitter {
   Status add_leaf(uint32_t index) {
     const Resident& resident = lowered_.residents[index];
     const Graph& graph = resident.scope->graph;
-    if (resident.packing) {
+    if (resident.form) {
       Piece piece = RLX_TRY(piece_of(graph, {index}, {&resident.value, 1}));
       piece.is_leaf = true;
       pieces_.push_back(std::move(piece));
@@ -256,12 +256,12 @@ class Splitter {
     piece.body = unique_.one_of(RLX_TRY(body_of(graph, values, indices_, piece.params)));
     for (uint32_t index : piece.residents) {
       const Resident& resident = lowered_.residents[index];
-      piece.packs.push_back(resident.packing ? unique_.one_of(RLX_TRY(pack_of(resident))) : nullptr);
+      piece.packs.push_back(resident.form ? unique_.one_of(RLX_TRY(pack_of(resident))) : nullptr);
     }
     return piece;
   }
 
-  const Lowered& lowered_;
+  const LoweredGraph& lowered_;
   Indices indices_;
   UniqueGraphs unique_;
   std::map<Where, SharingGroups> sharing_;
@@ -270,7 +270,7 @@ class Splitter {
 
 }  // namespace
 
-Result<std::vector<Piece>> split_prologue(const Lowered& lowered) {
+Result<std::vector<Piece>> split_prologue(const LoweredGraph& lowered) {
   return Splitter(lowered).split();
 }
 

@@ -25,6 +25,6 @@ struct Piece {
   bool is_plain() const { return is_leaf && !packs[0]; }  // read as it is
 };
 
-Result<std::vector<Piece>> split_prologue(const Lowered& lowered);
+Result<std::vector<Piece>> split_prologue(const LoweredGraph& lowered);
 
 }  // namespace rlx

@@ -35,7 +35,7 @@ class Sinking {
 
   Result<std::shared_ptr<const Graph>> body(const Node& node, std::string_view attr, const std::vector<bool>& sinks) {
     const Graph& given = *node.attrs.graph(attr);
-    size_t skipped = skipped_by_bodies(node);
+    size_t skipped = operands_before_inputs(node);
     auto made = std::make_shared<Graph>(given.name(), &given.table());
     GraphCopy copy(given, *made), sunk(graph_, *made);
     RLX_TRY(copy.declare());
@@ -53,9 +53,6 @@ class Sinking {
   }
 
  private:
-  // The operands that are no inputs of the bodies.
-  static size_t skipped_by_bodies(const Node& node) { return node.op == Op::kIf ? 1 : 0; }
-
   // Whether the value has the type of the input that it would replace, in every body. f32[3] may stand for f32[n], but
   // the types in a body rest on f32[n]: the results of an `if` would change, and a body that is entered at other sizes
   // only would be in error.
@@ -63,7 +60,7 @@ class Sinking {
     std::span<const std::string_view> attrs = body_attrs(node.op);
     return std::all_of(attrs.begin(), attrs.end(), [&](std::string_view attr) {
       const Graph& body = *node.attrs.graph(attr);
-      return body.node(body.inputs()[i - skipped_by_bodies(node)]).out[0] == graph_.type(node.in[i]);
+      return body.node(body.inputs()[i - operands_before_inputs(node)]).out[0] == graph_.type(node.in[i]);
     });
   }
 
@@ -100,9 +97,7 @@ class Sinking {
   // A name for an input of the body. A param that sinks keeps its name, so the input must not have it.
   std::string free_input_name(const Graph& body, const std::string& wanted) const {
     return free_name(wanted, [&](const std::string& name) {
-      auto leaf = graph_.find_leaf(name);
-      bool is_param = leaf && graph_.node(*leaf).op == Op::kParam;
-      return is_param || (name != wanted && body.find_leaf(name));
+      return graph_.find_param(name) || (name != wanted && body.find_leaf(name));
     });
   }
 

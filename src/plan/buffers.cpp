@@ -4,7 +4,7 @@
 
 namespace rlx {
 
-Buffers::Buffers(const Lowered& lowered, Plan& plan, SizeTable& sizes)
+Buffers::Buffers(const LoweredGraph& lowered, Plan& plan, SizeTable& sizes)
     : lowered_(lowered),
       graph_(lowered.graph),
       plan_(plan),

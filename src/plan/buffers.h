@@ -10,7 +10,7 @@ namespace rlx {
 
 class Buffers {
  public:
-  Buffers(const Lowered& lowered, Plan& plan, SizeTable& sizes);
+  Buffers(const LoweredGraph& lowered, Plan& plan, SizeTable& sizes);
 
   Status add_all();
   uint32_t add_copy(size_t output);  // a copy of the output's value, in the arena
@@ -32,7 +32,7 @@ class Buffers {
   void claim_outputs();
   void claim_output(size_t output);
 
-  const Lowered& lowered_;
+  const LoweredGraph& lowered_;
   const Graph& graph_;
   Plan& plan_;
   SizeTable& sizes_;

@@ -131,7 +131,7 @@ std::vector<JoinedSize> joined_sizes(const Node& node) {
   return found;
 }
 
-Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const UpperSizes& upper, Step& step) {
+Status plan_control(const LoweredGraph& lowered, Plan& plan, SizeTable& sizes, const UpperSizes& upper, Step& step) {
   const Node& node = lowered.graph.node(step.node);
   Control control;
   control.step = static_cast<uint32_t>(plan.steps.size());

@@ -24,6 +24,11 @@ inline bool has_control_flow(const Graph& graph) {
 // The kernel of such a step. The runtime executes the bodies itself (runtime/control_step.h).
 extern const Kernel kControlKernel;
 
+// How many operands come before those that are inputs of the bodies: the condition of an `if`.
+inline size_t operands_before_inputs(const Node& node) {
+  return node.op == Op::kIf ? 1 : 0;
+}
+
 // How many carries a loop has; an `if` has none. They are its first operands and its first outputs.
 inline size_t carry_count(const Node& node) {
   return node.op == Op::kIf ? 0 : static_cast<size_t>(node.attrs.i64("n_carry"));
@@ -32,8 +37,8 @@ inline size_t carry_count(const Node& node) {
 // The index of the first operand that is the same at every trip. The condition of an `if`, or the carries and xs of a
 // loop, come before it.
 inline size_t first_invariant(const Node& node) {
-  if (node.op == Op::kIf) return 1;
-  return carry_count(node) + (node.op == Op::kScan ? static_cast<size_t>(node.attrs.i64("n_xs")) : 0);
+  return operands_before_inputs(node) + carry_count(node) +
+         (node.op == Op::kScan ? static_cast<size_t>(node.attrs.i64("n_xs")) : 0);
 }
 
 // A size in which the branches of an `if` differ, and its value in each branch.
@@ -46,6 +51,6 @@ std::vector<JoinedSize> joined_sizes(const Node& node);
 
 // Plans the bodies of a step and adds the control to the plan. The memory of the bodies becomes the scratch of the
 // step. The operands of the step must be set. `upper`: of symbols that only bodies have.
-Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const UpperSizes& upper, Step& step);
+Status plan_control(const LoweredGraph& lowered, Plan& plan, SizeTable& sizes, const UpperSizes& upper, Step& step);
 
 }  // namespace rlx

@@ -5,14 +5,14 @@
 
 namespace rlx {
 
-std::string Packing::text() const {
+std::string Form::text() const {
   std::string text(layout);
   if (groups > 1) text += format(", {} groups", groups);
   if (transposed) text += ", transposed";
   return text;
 }
 
-NamedAttrs Packing::attrs() const {
+NamedAttrs Form::attrs() const {
   return {{"layout", std::string(layout)}, {"bytes", bytes}, {"groups", groups}, {"transposed", transposed}};
 }
 

@@ -41,7 +41,7 @@ struct KernelQuery {
 
 // The form in which a kernel reads a resident input: packed panels, repacked blocks. These are the attributes of the op
 // `prepack`, whose kernel makes the form when params are set.
-struct Packing {
+struct Form {
   std::string_view layout;
   int64_t bytes = 0;
   int64_t groups = 1;
@@ -73,12 +73,12 @@ struct Kernel {
   bool is_alone = false;                                     // elementwise, but regions cannot compute it
   std::string_view (*refuse)(const KernelQuery&) = nullptr;  // empty: accepted; null: accepts all
   uint32_t strided = 0;                                      // bit i: input i may be a view with any strides
-  uint32_t unit_last = 0;                            // bit i: a view of input i must have stride 1 on its last axis
-  uint32_t optional_outputs = 0;                     // bit i: output i may be omitted if nobody reads it
-  uint32_t in_place[2] = {};                         // for outputs 0 and 1; bit i: may be written over input i
-  uint32_t unaligned = 0;                            // bit i: input i may be unaligned
-  int form_input = -1;                               // the input that is read in a form; -1: none
-  Packing (*packing)(const KernelQuery&) = nullptr;  // that form
+  uint32_t unit_last = 0;                         // bit i: a view of input i must have stride 1 on its last axis
+  uint32_t optional_outputs = 0;                  // bit i: output i may be omitted if nobody reads it
+  uint32_t in_place[2] = {};                      // for outputs 0 and 1; bit i: may be written over input i
+  uint32_t unaligned = 0;                         // bit i: input i may be unaligned
+  int form_input = -1;                            // the input that is read in a form; -1: none
+  Form (*form_of)(const KernelQuery&) = nullptr;  // that form
   // Bytes of scratch, enough for all sizes up to `upper`: the dims of the inputs, then of the outputs.
   size_t (*scratch)(const Node&, std::span<const Dims> upper) = nullptr;
 

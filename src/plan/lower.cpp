@@ -13,9 +13,9 @@ namespace rlx {
 namespace {
 
 // Fills the list of residents, without duplicates.
-class Listing {
+class ResidentList {
  public:
-  explicit Listing(Lowered& lowered) : lowered_(lowered) {}
+  explicit ResidentList(LoweredGraph& lowered) : lowered_(lowered) {}
 
   void run() {
     const Graph& graph = lowered_.graph;
@@ -24,20 +24,20 @@ class Listing {
     lowered_.of_input.resize(graph.nodes().size());
     for (uint32_t i = 0; i < graph.nodes().size(); i++) {
       const Node& node = graph.node(i);
-      lowered_.of_value[i].resize(node.out.size(), Lowered::kNone);
+      lowered_.of_value[i].resize(node.out.size(), LoweredGraph::kNone);
       if (lowered_.phases[i] == Phase::kResident) continue;
-      lowered_.of_input[i].resize(node.in.size(), Lowered::kNone);
+      lowered_.of_input[i].resize(node.in.size(), LoweredGraph::kNone);
       for (uint32_t k = 0; k < node.in.size(); k++)
         if (present(node.in[k]) && lowered_.phases[node.in[k].node] == Phase::kResident)
-          lowered_.of_input[i][k] = read_by(i, k);
+          lowered_.of_input[i][k] = add_read(i, k);
     }
     for (const GraphOutput& output : graph.outputs())
-      if (lowered_.phases[output.value.node] == Phase::kResident) dense(output.value);
+      if (lowered_.phases[output.value.node] == Phase::kResident) add_dense(output.value);
   }
 
-  uint32_t dense(Value value) {
+  uint32_t add_dense(Value value) {
     uint32_t& known = lowered_.of_value[value.node][value.output];
-    if (known != Lowered::kNone) return known;
+    if (known != LoweredGraph::kNone) return known;
     known = next();
     lowered_.residents.push_back({.value = value, .scope = &lowered_});
     return known;
@@ -45,15 +45,15 @@ class Listing {
 
  private:
   // A node that can be a view is no step, even if there is a kernel for it.
-  uint32_t read_by(uint32_t reader, uint32_t input) {
+  uint32_t add_read(uint32_t reader, uint32_t input) {
     Value value = lowered_.graph.node(reader).in[input];
-    if (reads_form(reader, input)) return form(reader, value);
+    if (reads_form(reader, input)) return add_form(reader, value);
     bool is_view = lowered_.graph.info(lowered_.graph.node(reader)).view != nullptr;
-    return lowered_.on_host[reader] && !is_view ? dense_on_host(value) : dense(value);
+    return lowered_.on_host[reader] && !is_view ? add_dense_on_host(value) : add_dense(value);
   }
 
   // A dense copy in host memory, in addition to the one that the device may have.
-  uint32_t dense_on_host(Value value) {
+  uint32_t add_dense_on_host(Value value) {
     auto [found, is_new] = of_value_on_host_.emplace(key_of(value), next());
     if (is_new) lowered_.residents.push_back({.value = value, .scope = &lowered_, .on_host = true});
     return found->second;
@@ -65,22 +65,22 @@ class Listing {
     return lowered_.kernels[reader] && lowered_.kernels[reader]->form_input == static_cast<int>(input);
   }
 
-  uint32_t form(uint32_t reader, Value value) {
+  uint32_t add_form(uint32_t reader, Value value) {
     bool on_host = lowered_.on_host[reader];
-    Packing packing = lowered_.kernels[reader]->packing(lowered_.query(reader));
-    std::string key = format("{}{}/{}", on_host ? "host/" : "", packing.text(), key_of(value));
+    Form form = lowered_.kernels[reader]->form_of(lowered_.query(reader));
+    std::string key = format("{}{}/{}", on_host ? "host/" : "", form.text(), key_of(value));
     auto [found, is_new] = forms_.emplace(std::move(key), next());
-    if (is_new) lowered_.residents.push_back({value, &lowered_, packing, reader, on_host});
+    if (is_new) lowered_.residents.push_back({value, &lowered_, form, reader, on_host});
     return found->second;
   }
 
-  Lowered& lowered_;
-  std::unordered_map<std::string, uint32_t> forms_;  // by packing and value
+  LoweredGraph& lowered_;
+  std::unordered_map<std::string, uint32_t> forms_;  // by form and value
   std::unordered_map<uint64_t, uint32_t> of_value_on_host_;
 };
 
 // Finds the phase and the kernel of each node. With `whole`, whatever is not a leaf runs in every run.
-Status choose_kernels(Lowered& lowered, bool whole, KernelOf kernel_of) {
+Status choose_kernels(LoweredGraph& lowered, bool whole, KernelOf kernel_of) {
   const Graph& graph = lowered.graph;
   Facts facts(graph);
   lowered.phases.assign(facts.phases().begin(), facts.phases().end());
@@ -101,17 +101,17 @@ Status choose_kernels(Lowered& lowered, bool whole, KernelOf kernel_of) {
 }
 
 // A device that takes the whole graph needs the params of its bodies too.
-void list_params_of_bodies(Listing& listing, const Graph& graph) {
+void list_params_of_bodies(ResidentList& listing, const Graph& graph) {
   for (const Node& node : graph.nodes())
     for (const BodyParam& param : body_params(node))
-      if (auto leaf = graph.find_leaf(param.name)) listing.dense(*leaf);
+      if (auto leaf = graph.find_leaf(param.name)) listing.add_dense(*leaf);
 }
 
 // Numbers the expressions over params and constants, so that equal ones are found in all bodies of a program: an
 // operand that sinks into many bodies is copied into each. A param has one name in all graphs.
 class Expressions {
  public:
-  void note(Lowered& lowered) {
+  void note(LoweredGraph& lowered) {
     const Graph& graph = lowered.graph;
     std::vector<uint32_t> numbers(graph.nodes().size());
     for (uint32_t i = 0; i < graph.nodes().size(); i++)
@@ -149,9 +149,9 @@ class Expressions {
 };
 
 // Adds the residents of bodies to those of the graph around them, unless they are there already.
-class SharedListing {
+class SharedResidents {
  public:
-  explicit SharedListing(Lowered& lowered) : residents_(lowered.residents) {
+  explicit SharedResidents(LoweredGraph& lowered) : residents_(lowered.residents) {
     for (uint32_t i = 0; i < residents_.size(); i++) index_.emplace(key(residents_[i]), i);
   }
 
@@ -170,7 +170,7 @@ class SharedListing {
 
  private:
   static std::string key(const Resident& resident) {
-    return format("{}{}/{}.{}", resident.on_host ? "host/" : "", resident.packing ? resident.packing->text() : "",
+    return format("{}{}/{}.{}", resident.on_host ? "host/" : "", resident.form ? resident.form->text() : "",
                   resident.expression, resident.value.output);
   }
 
@@ -178,13 +178,13 @@ class SharedListing {
   std::unordered_map<std::string, uint32_t> index_;
 };
 
-using LoweredGraph = Result<std::shared_ptr<const Lowered>>;
-LoweredGraph lower_graph(Graph graph, const LowerOptions& options, KernelOf kernel_of, Expressions* expressions);
+Result<std::shared_ptr<const LoweredGraph>> lower_graph(Graph graph, const LowerOptions& options, KernelOf kernel_of,
+                                                        Expressions* expressions);
 
-Status lower_bodies(Lowered& lowered, const LowerOptions& options, KernelOf kernel_of, Expressions* expressions) {
+Status lower_bodies(LoweredGraph& lowered, const LowerOptions& options, KernelOf kernel_of, Expressions* expressions) {
   const Graph& graph = lowered.graph;
   if (!has_control_flow(graph)) return {};
-  SharedListing listing(lowered);
+  SharedResidents listing(lowered);
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     if (lowered.phases[i] == Phase::kResident) continue;
     for (std::string_view attr : body_attrs(graph.node(i).op)) {
@@ -196,15 +196,16 @@ Status lower_bodies(Lowered& lowered, const LowerOptions& options, KernelOf kern
 }
 
 // `expressions`: null where there is no control flow.
-LoweredGraph lower_graph(Graph graph, const LowerOptions& options, KernelOf kernel_of, Expressions* expressions) {
-  auto lowered = std::make_shared<Lowered>(
-      Lowered{.graph = std::move(graph), .options = options.kernels, .alignment = options.alignment});
+Result<std::shared_ptr<const LoweredGraph>> lower_graph(Graph graph, const LowerOptions& options, KernelOf kernel_of,
+                                                        Expressions* expressions) {
+  auto lowered = std::make_shared<LoweredGraph>(
+      LoweredGraph{.graph = std::move(graph), .options = options.kernels, .alignment = options.alignment});
   const Graph& given = lowered->graph;
   lowered->has_effects = std::ranges::any_of(given.nodes(), [&](const Node& node) {
     return !given.info(node).is(kLeaf) && !is_pure(given.info(node), node.attrs);
   });
   RLX_TRY(choose_kernels(*lowered, options.whole, kernel_of));
-  Listing listing(*lowered);
+  ResidentList listing(*lowered);
   listing.run();
   lowered->own_residents = lowered->residents.size();
   if (expressions) expressions->note(*lowered);
@@ -212,12 +213,12 @@ LoweredGraph lower_graph(Graph graph, const LowerOptions& options, KernelOf kern
     list_params_of_bodies(listing, lowered->graph);
   else
     RLX_TRY(lower_bodies(*lowered, options, kernel_of, expressions));
-  return std::shared_ptr<const Lowered>(std::move(lowered));
+  return std::shared_ptr<const LoweredGraph>(std::move(lowered));
 }
 
 }  // namespace
 
-Result<std::shared_ptr<const Lowered>> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of) {
+Result<std::shared_ptr<const LoweredGraph>> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of) {
   Expressions expressions;
   bool is_shared = has_control_flow(graph);
   return lower_graph(std::move(graph), options, kernel_of, is_shared ? &expressions : nullptr);

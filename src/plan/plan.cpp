@@ -102,7 +102,7 @@ static UpperSizes upper_in_bodies(const Plan& plan, UpperSizes upper) {
 // `requested`: outputs that should share the memory of inputs if they can. The aliases of `plan` must.
 static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, const UpperSizes& upper,
                                                 std::span<const SlotAlias> requested) {
-  const Lowered& lowered = *plan->lowered;
+  const LoweredGraph& lowered = *plan->lowered;
   SizeTable sizes(*plan);
   RLX_TRY(sizes.set_symbols(upper));
   sizes.id(0);  // id 0 is the size 0: the shift of accesses without one
@@ -125,7 +125,7 @@ static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, cons
   return std::shared_ptr<const Plan>(std::move(plan));
 }
 
-Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper,
+Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const LoweredGraph> lowered, const UpperSizes& upper,
                                                    size_t carries) {
   auto plan = std::make_shared<Plan>();
   plan->lowered = std::move(lowered);
@@ -136,7 +136,7 @@ Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered
   return make(std::move(plan), upper, requested);
 }
 
-Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper,
+Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const LoweredGraph> lowered, const UpperSizes& upper,
                                               std::span<const SlotAlias> aliases) {
   auto plan = std::make_shared<Plan>();
   plan->lowered = std::move(lowered);

@@ -19,30 +19,30 @@
 
 namespace rlx {
 
-struct Lowered;
+struct LoweredGraph;
 
 // A value that is computed when params are set, in the form that its readers take.
 struct Resident {
   Value value;                          // of the graph of `scope`
-  const Lowered* scope = nullptr;       // the program, or the body that reads it
-  std::optional<Packing> packing = {};  // none: dense as it is
+  const LoweredGraph* scope = nullptr;  // the program, or the body that reads it
+  std::optional<Form> form = {};        // none: dense as it is
   uint32_t reader = 0;                  // the first node that reads a packed one
   bool on_host = false;                 // a step on the host reads it
   // Of a program with bodies.
   uint32_t expression = 0;  // the same in all that compute the same
   uint64_t readers = 0;     // a hash: the same if the same bodies read it
 
-  int64_t bytes() const { return packing ? packing->bytes : 0; }  // beyond what is set
+  int64_t bytes() const { return form ? form->bytes : 0; }  // beyond what is set
 };
 
 // A body of a node. It shares residents with the graph around it and with other bodies.
 struct LoweredBody {
-  std::shared_ptr<const Lowered> lowered;
+  std::shared_ptr<const LoweredGraph> lowered;
   std::vector<uint32_t> residents;  // by resident of the body: its index in the list of the graph around it
 };
 
 // A graph with a kernel for every node that runs: what the plans of all sizes have in common.
-struct Lowered {
+struct LoweredGraph {
   Graph graph;
   KernelOptions options;
   int64_t alignment = 64;                               // of every buffer, in bytes
@@ -70,7 +70,7 @@ struct LowerOptions {
   int64_t alignment = 64;  // the largest that a device asks for, at least 64
   bool whole = false;      // the device takes the graph itself: nothing is prepared, bodies have no plans
 };
-Result<std::shared_ptr<const Lowered>> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of);
+Result<std::shared_ptr<const LoweredGraph>> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of);
 
 using SizeId = uint32_t;  // into Plan::sizes
 using SizeIds = StaticVector<SizeId, kMaxRank>;
@@ -218,7 +218,7 @@ struct Segment {
 struct Plan {
   static constexpr uint32_t kNoSymbol = UINT32_MAX, kNoSlot = UINT32_MAX;
 
-  std::shared_ptr<const Lowered> lowered;
+  std::shared_ptr<const LoweredGraph> lowered;
   std::vector<PlanSymbol> symbols;
   ByName<uint32_t> symbol_ids;
   std::vector<Dim> sizes;   // the size table: every distinct dim of the plan
@@ -264,12 +264,12 @@ struct Plan {
 };
 
 // RLX_E_SHAPE naming every symbol that has neither an upper size nor a declared maximum.
-Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper,
+Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const LoweredGraph> lowered, const UpperSizes& upper,
                                               std::span<const SlotAlias> aliases = {});
 
 // The plan of a body. `upper` may name symbols that the body does not have. The first `carries` inputs and outputs
 // should share their memory where they can.
-Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper,
+Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const LoweredGraph> lowered, const UpperSizes& upper,
                                                    size_t carries = 0);
 
 std::string plan_text(const Plan& plan);    // for people: comments of the text form

@@ -10,7 +10,7 @@ namespace rlx {
 
 class Steps {
  public:
-  Steps(const Lowered& lowered, Plan& plan, SizeTable& sizes, Buffers& buffers, const UpperSizes& upper)
+  Steps(const LoweredGraph& lowered, Plan& plan, SizeTable& sizes, Buffers& buffers, const UpperSizes& upper)
       : lowered_(lowered),
         graph_(lowered.graph),
         plan_(plan),
@@ -37,7 +37,7 @@ class Steps {
   void note_sizes(const AttrValue& value, std::vector<SizeId>& depends);
   void finish(Step step);
 
-  const Lowered& lowered_;
+  const LoweredGraph& lowered_;
   const Graph& graph_;
   Plan& plan_;
   SizeTable& sizes_;

@@ -29,7 +29,7 @@ namespace {
 // value a root; only nodes that depend on it are then visited again.
 class Chooser {
  public:
-  explicit Chooser(const Lowered& lowered) : lowered_(lowered), graph_(lowered.graph) {
+  explicit Chooser(const LoweredGraph& lowered) : lowered_(lowered), graph_(lowered.graph) {
     size_t count = graph_.nodes().size();
     users_.resize(count);
     is_stale_.resize(count, false);
@@ -118,7 +118,7 @@ class Chooser {
     }
   }
 
-  const Lowered& lowered_;
+  const LoweredGraph& lowered_;
   const Graph& graph_;
   std::vector<std::vector<uint32_t>> users_;  // by node
   ByValue<bool> needs_dense_;
@@ -129,7 +129,7 @@ class Chooser {
 
 }  // namespace
 
-Layouts choose_views(const Lowered& lowered) {
+Layouts choose_views(const LoweredGraph& lowered) {
   return Chooser(lowered).run();
 }
 

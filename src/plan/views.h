@@ -26,6 +26,6 @@ struct Layouts {
   ByValue<Layout> of;                          // a resident value is its own root
   std::vector<std::optional<Layout>> copy_of;  // by node: the view to copy, if its value is needed dense
 };
-Layouts choose_views(const Lowered& lowered);
+Layouts choose_views(const LoweredGraph& lowered);
 
 }  // namespace rlx

@@ -8,6 +8,7 @@
 
 #include "base/contains.h"
 #include "base/visit.h"
+#include "rewrite/product_tree.h"
 #include "rewrite/workspace.h"
 
 namespace rlx {
@@ -91,145 +92,7 @@ Pattern operator/(Pattern a, Pattern b) {
 
 }  // namespace patterns
 
-// ---- views ----
-
-static constexpr size_t kMaxViews = 8;  // stepped over at most: a chain in normal form is shorter
-
-bool any_view(const Match&, Expr) {
-  return true;
-}
-bool any_reshape(const Match& m, Expr view) {
-  return m.is(view, Op::kReshape);
-}
-bool any_broadcast(const Match& m, Expr view) {
-  return m.is(view, Op::kBroadcastTo);
-}
-bool keeps_rows(const Match& m, Expr view) {
-  Expr x = m.input(view, 0);
-  return m.is(view, Op::kReshape) && x.rank() && view.rank() && x.dim(-1) == view.dim(-1);
-}
-
-// ---- Match ----
-
-Expr Match::operator[](const Pattern& pattern) const {
-  for (const auto& [node, value] : bound_)
-    if (node == pattern.get()) return builder().wrap(value);
-  return Expr();
-}
-
-double Match::number(const Pattern& pattern) const {
-  Expr bound = (*this)[pattern];
-  return bound ? splat(bound).value_or(NAN) : NAN;
-}
-
-Expr Match::in(size_t i) const {
-  return input(anchor_, i);
-}
-
-Expr Match::input(Expr x, size_t i) const {
-  const Node& it = node(x);
-  return i < it.in.size() && present(it.in[i]) ? builder().wrap(it.in[i]) : Expr();
-}
-
-std::optional<double> Match::splat(Expr x) const {
-  return workspace_->facts().splat(x.value());
-}
-const Affine* Match::affine(Expr x) const {
-  return workspace_->facts().affine(x.value());
-}
-std::optional<Interval> Match::range(Expr x) const {
-  return workspace_->facts().range(x.value());
-}
-bool Match::is_resident(Expr x) const {
-  return workspace_->facts().is_resident(x.value());
-}
-bool Match::is_known(Expr x) const {
-  return workspace_->facts().is_known(x.value().node);
-}
-std::optional<double> Match::found_in(Expr x, Look look) const {
-  return workspace_->found_in(x.value(), look);
-}
-bool Match::may_follow(size_t readers) const {
-  return workspace_->may_follow(readers);
-}
-bool Match::may_be_repeated(Expr x) const {
-  return workspace_->may_be_repeated(x.value());
-}
-std::vector<uint32_t> Match::users(Expr x, size_t most) const {
-  return workspace_->users(x.value(), most);
-}
-bool Match::is_used(Value value) const {
-  return workspace_->is_used(value);
-}
-bool Match::allows(Grade grade) const {
-  return workspace_->allows(grade);
-}
-bool Match::is_refused(Expr x) const {
-  return x.valid() && workspace_->is_refused(x.value());
-}
-bool Match::checks_indices() const {
-  return workspace_->options().checks_indices;
-}
-
-bool Match::take(Expr x) const {
-  if (!workspace_->is_used_only_by(x.value(), taken_)) return false;
-  taken_.push_back(x.value().node);
-  return true;
-}
-
-Expr Match::under_views(Expr x, ViewTest passes) const {
-  for (size_t count = 0; count < kMaxViews; count++) {
-    const Node& it = node(x);
-    bool is_view = it.in.size() == 1 && present(it.in[0]) && graph().info(it).is(kView);
-    if (!is_view || !passes(*this, x)) break;
-    x = input(x, 0);
-  }
-  return x;
-}
-
-Expr Match::with_views(Expr x, Expr under, Expr base) const {
-  std::vector<Expr> views;
-  for (; x.value() != under.value(); x = input(x, 0)) views.push_back(x);
-  for (; !views.empty(); views.pop_back()) base = rebuilt(views.back(), {{0, base}})[0];
-  return base;
-}
-
-Outputs Match::rebuilt(Expr x, Changes inputs, Attrs attrs) const {
-  std::vector<Expr> in;
-  for (size_t i = 0; i < node(x).in.size(); i++) in.push_back(input(x, i));
-  for (const auto& [i, changed] : inputs) {
-    in.resize(std::max(in.size(), i + 1));
-    in[i] = changed;
-  }
-  return builder().add(graph().info(node(x)), in, std::move(attrs));
-}
-
-Expr Match::offer_all(Expr old, const Outputs& made) const {
-  for (uint32_t i = 1; i < made.size(); i++) offer({old.value().node, i}, made[i]);
-  return made[0];
-}
-
-bool Match::require(const Dim& a, Guard::Relation relation, const Dim& b) const {
-  Graph& graph = builder().graph();
-  size_t before = graph.guards().size();
-  if (!graph.add_guard({relation, a, b, graph.describe(anchor_.value().node)}).ok()) return false;
-  required_ += graph.guards().size() - before;
-  return true;
-}
-
 // ---- matching ----
-
-// Nested `mul`s as a tree of occurrences: in x * x the value x stands twice, and is two factors.
-struct Occurrence {
-  Value value;
-  size_t left = 0, right = 0;  // indices into the tree, or 0: it is not taken apart
-  size_t count = 1;            // of occurrences: it and all below it
-  size_t first = 0;            // its number in a walk from the root down; the last of those below: first + count - 1
-  bool is_product() const { return left != 0; }
-  bool holds(const Occurrence& part) const { return first <= part.first && part.first + part.count <= first + count; }
-};
-using ProductTree = std::vector<Occurrence>;
-static constexpr size_t kLargestProduct = 64;  // occurrences; what is left is not taken apart
 
 // Progress in a product: which factor is placed next, and the occurrences that earlier factors have taken.
 struct ProductState {
@@ -331,37 +194,15 @@ class Matcher {
 
   bool step_product(const PatternNode& pattern, Value value, const Goal* next) {
     if (!bind(pattern, value)) return false;
-    ProductTree tree = tree_of(value);
+    ProductTree tree = product_tree(match_.graph(), value, [&](Value factor, std::span<const uint32_t> users) {
+      return match_.workspace_->is_used_only_by(factor, users);
+    });
     size_t mark = products_.size();
     for (const Occurrence& it : tree)
       if (it.is_product()) products_.push_back(it.value.node);
     bool found = place_factor({&pattern, 0, &tree, {}}, next);
     if (!found) products_.resize(mark);
     return found;
-  }
-
-  // A factor is taken apart only if the product above it alone uses it.
-  ProductTree tree_of(Value value) const {
-    ProductTree tree{{value}};
-    std::vector<uint32_t> products;
-    for (size_t at = 0; at < tree.size() && tree.size() < kLargestProduct; at++) {
-      const Node& node = match_.graph().node(tree[at].value);
-      if (node.op != Op::kMul) continue;
-      if (at > 0 && !match_.workspace_->is_used_only_by(tree[at].value, products)) continue;
-      products.push_back(tree[at].value.node);
-      tree[at].left = tree.size(), tree[at].right = tree.size() + 1;
-      tree.push_back({node.in[0]});
-      tree.push_back({node.in[1]});
-    }
-    // Parts have later indices than their whole.
-    for (size_t at = tree.size(); at-- > 0;)
-      if (tree[at].is_product()) tree[at].count = 1 + tree[tree[at].left].count + tree[tree[at].right].count;
-    for (const Occurrence& it : tree) {
-      if (!it.is_product()) continue;
-      tree[it.left].first = it.first + 1;
-      tree[it.right].first = it.first + 1 + tree[it.left].count;
-    }
-    return tree;
   }
 
   // Places the next factor on each sub-product that is still whole. After the last factor, checks what is left.
@@ -459,19 +300,19 @@ class Matcher {
   // Takes the nodes between the root and the wildcards: they vanish with the match. A node with another use stays, if
   // it is cheap, and keeps all that it reads. Returns false if one has another use and is not cheap.
   bool take_inner_nodes() {
-    InlinedVector<uint32_t, 8> going{match_.anchor().value().node};
-    for (uint32_t product : products_) going.push_back(product);
+    InlinedVector<uint32_t, 8> own{match_.anchor().value().node};
+    for (uint32_t product : products_) own.push_back(product);
     std::vector<Value> staying = views_;
     for (const auto& [pattern, value] : match_.bound_) {
       if (!is_inner(*pattern) || value == match_.anchor().value()) continue;
       if (pattern->shared)
-        going.push_back(value.node);
+        own.push_back(value.node);  // it may stay: what only it reads has no other use all the same
       else
         staying.push_back(value);
     }
     auto goes = [&](Value value) {
-      if (!match_.workspace_->is_used_only_by(value, going)) return false;
-      going.push_back(value.node);
+      if (!match_.workspace_->is_used_only_by(value, own)) return false;
+      own.push_back(value.node);
       return true;
     };
     while (std::erase_if(staying, goes) > 0) {}
@@ -480,7 +321,7 @@ class Matcher {
       match_.miss("%" + std::to_string(value.node) + " has another use");
       return false;
     }
-    match_.taken_ = std::move(going);
+    match_.taken_ = std::move(own);
     return true;
   }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Patterns: what a rule looks for, written as algebra over wildcards. Matching tries every order of commutative
 // operands and of factors, and every alternative. A wildcard that occurs twice must be bound to one value; equal values
-// are one node, so ids are compared. The nodes between the root and the wildcards vanish with the match, so nothing
-// else may use them. A part of a pattern that is `shared` may have other uses.
+// are one node, so ids are compared. The nodes between the root and the wildcards vanish with the match. If something
+// else uses one, the pattern does not match, unless the node is cheap to compute again (Match::may_be_repeated) or that
+// part of the pattern is `shared`.
 #pragma once
 
 #include <functional>
@@ -142,18 +143,20 @@ class Match {
   const Affine* affine(Expr x) const;
   std::optional<Interval> range(Expr x) const;
   bool is_resident(Expr x) const;  // depends on params and constants alone
-  bool is_known(Expr x) const;     // depends on constants and sizes alone
+  bool is_static(Expr x) const;    // depends on constants and sizes alone
   // What `look` finds in a constant. It looks once, however many rules ask; nullopt also if x is no constant.
   std::optional<double> found_in(Expr x, Look look) const;
 
   // Whether only the anchor, and values that were taken before, use x. If so, x is taken too: it vanishes with the
   // match.
   bool take(Expr x) const;
-  bool may_be_repeated(Expr x) const;  // cheap to compute once more
+  // Cheap to compute once more: a leaf, view or cast, or what is resident or follows from sizes.
+  bool may_be_repeated(Expr x) const;
   bool is_used(Value value) const;
   // Nodes that read it, no more than `most`: a value may have many, and rules ask at each of them.
   std::vector<uint32_t> users(Expr x, size_t most = SIZE_MAX) const;
-  // Takes so many readers from what all rules of a pass together may follow; false if they are used up.
+  // Counts these readers against the budget that all rules of a pass share for following values; false if it is used
+  // up.
   bool may_follow(size_t readers) const;
 
   // Whether rules of this grade may fire, and whether the device has no kernel for a composite that a rule has made.
@@ -193,7 +196,8 @@ class Match {
   Workspace* workspace_;
   Expr anchor_;
   InlinedVector<std::pair<const PatternNode*, Value>, 8> bound_;
-  mutable InlinedVector<uint32_t, 8> taken_;  // nodes that vanish with the match
+  // Nodes whose uses are no other uses: they vanish with the match, or are `shared`.
+  mutable InlinedVector<uint32_t, 8> taken_;
   mutable std::vector<std::pair<Value, Value>> offered_;
   mutable size_t required_ = 0;
   mutable std::string reason_;

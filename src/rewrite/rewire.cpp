@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the graph of a Workspace changes: nodes are built, users are rewired, unused nodes die, equal nodes merge, and
 // nodes that may match now are queued.
-#include "ir/outputs.h"
 #include "rewrite/workspace.h"
 
 namespace rlx {
 
 // ---- building ----
-
-Result<std::vector<Value>> Workspace::add_hook(void* self, const OpInfo& info, std::span<const Value> in, Attrs attrs,
-                                               std::string name) {
-  auto* workspace = static_cast<Workspace*>(self);
-  return outputs_of(workspace->graph_, RLX_TRY(workspace->add(info, in, std::move(attrs), std::move(name))));
-}
 
 Result<uint32_t> Workspace::add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name) {
   while (!in.empty() && in.back() == kAbsent) in = in.first(in.size() - 1);
@@ -45,12 +38,12 @@ void Workspace::add_state(uint32_t node, uint32_t position) {
 
 void Workspace::remember(uint32_t node) {
   known_.insert(states_[node].hash, node);
-  states_[node].known = true;
+  states_[node].in_table = true;
 }
 
 void Workspace::forget(uint32_t node) {
-  if (states_[node].known) known_.erase(states_[node].hash, node);
-  states_[node].known = false;
+  if (states_[node].in_table) known_.erase(states_[node].hash, node);
+  states_[node].in_table = false;
 }
 
 // ---- liveness ----
@@ -86,6 +79,7 @@ void Workspace::release(uint32_t node) {
     uint32_t it = dying.back();
     dying.pop_back();
     forget(it);
+    if (graph_.constant({it, 0})) graph_.set_attr(it, "value", Tensor());  // its bytes are not kept until the end
     const auto& in = graph_.node(it).in;
     for (size_t i = 0; i < in.size(); i++) {
       if (!present(in[i])) continue;
@@ -116,12 +110,12 @@ void Workspace::lower_position(uint32_t node, uint32_t position) {
 
 // ---- rewiring ----
 
-// Turns every use of `old` into a use of `made`, which equals it.
-void Workspace::replace(Value old, Value made) {
+// Turns every use of `old` into a use of `made`, which equals it. Nodes from `first_new` on keep their inputs.
+void Workspace::replace(Value old, Value made, uint32_t first_new) {
   if (old == made || !states_[old.node].live) return;
   std::vector<std::pair<uint32_t, uint32_t>> uses;
   uses_.all_of(old, [&](uint32_t user, uint32_t input) {
-    if (user != made.node && user < first_new_) uses.emplace_back(user, input);
+    if (user != made.node && user < first_new) uses.emplace_back(user, input);
     return true;
   });
   acquire(made.node);
@@ -172,7 +166,7 @@ void Workspace::merge_equals() {
     to_merge_.pop_back();
     const Node& it = graph_.node(node);
     const OpInfo& info = graph_.info(it);
-    if (!states_[node].live || states_[node].known || !states_[node].mergeable) continue;
+    if (!states_[node].live || states_[node].in_table || !states_[node].mergeable) continue;
     uint32_t same = known_.find(states_[node].hash, info, it.in, it.attrs);
     if (same == KnownNodes::kNone) {
       remember(node);
@@ -202,7 +196,7 @@ void Workspace::enqueue(uint32_t node) {
 void Workspace::hear(uint32_t node, const News& below) {
   heard_++;
   Op op = graph_.node(node).op;
-  if (rules_.depth(op) > below.distance) enqueue(node);
+  if (rules_.depth(op) > below.distance || below.is_operand_better) enqueue(node);
   bool is_free = (graph_.info(op).is(kView) || op == Op::kCast) && below.free < kMaxFree;
   News news = below;
   if (is_free)
@@ -230,7 +224,6 @@ void Workspace::tell_users(uint32_t node) {
   if (news.is_operand_better) {
     news.is_operand_better = state.improved < 2 && facts_.find_again(node);
     state.improved += news.is_operand_better;
-    if (news.is_operand_better) enqueue(node);
   }
   if (news.distance >= rules_.depth() && !news.is_operand_better) return;
   uses_.all_of(node, [&](uint32_t user, uint32_t) {

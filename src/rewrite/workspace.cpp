@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/contains.h"
+#include "ir/outputs.h"
 #include "ops/names.h"
 
 namespace rlx {
@@ -27,7 +28,10 @@ Workspace::Workspace(Graph graph, const RuleSet& rules, const RewriteOptions& op
       given_(static_cast<uint32_t>(graph_.nodes().size())),
       visit_budget_(kVisitsPerNode * (given_ + 64)),
       follow_budget_(kFollowed + kFollowedPerNode * given_) {
-  builder_.set_add(add_hook, this);
+  builder_.set_add([this](const OpInfo& info, std::span<const Value> in, Attrs attrs,
+                          std::string name) -> Result<std::vector<Value>> {
+    return outputs_of(graph_, RLX_TRY(add(info, in, std::move(attrs), std::move(name))));
+  });
 }
 
 Result<Graph> Workspace::run() {
@@ -163,12 +167,12 @@ std::span<const Rule* const> Workspace::rules_for(Op op) {
   if (all.empty()) return all;
   auto index = static_cast<size_t>(op);
   if (rules_for_.size() <= index) rules_for_.resize(index + 1);
-  auto& [rules, is_known] = rules_for_[index];
-  if (is_known) return rules;
+  auto& [rules, is_current] = rules_for_[index];
+  if (is_current) return rules;
   rules.clear();
   for (const Rule* rule : all)
     if (is_allowed(*rule) && RuleSet::has_needs(*rule, ops_seen_)) rules.push_back(rule);
-  is_known = true;
+  is_current = true;
   return rules;
 }
 
@@ -177,7 +181,7 @@ void Workspace::note_op(Op op) {
   if (ops_seen_.size() <= index) ops_seen_.resize(index + 1);
   if (ops_seen_[index]) return;
   ops_seen_[index] = true;
-  for (Choice& choice : rules_for_) choice.is_known = false;
+  for (Choice& choice : rules_for_) choice.is_current = false;
 }
 
 // ---- transactions ----
@@ -285,9 +289,7 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
   }
   for (const auto& [old, made] : replacements)
     if (old.output == 0 && may_unpin(old.node, mark)) states_[old.node].pins--;
-  first_new_ = static_cast<uint32_t>(mark.nodes);
-  for (const auto& [old, made] : replacements) replace(old, made);
-  first_new_ = UINT32_MAX;
+  for (const auto& [old, made] : replacements) replace(old, made, static_cast<uint32_t>(mark.nodes));
   for (const auto& [old, made] : replacements) {
     states_[made.node].pins--;
     if (states_[made.node].pins == 0 && uses_.count(made.node) == 0) release(made.node);
@@ -380,7 +382,7 @@ std::optional<double> Workspace::found_in(Value constant, Look look) {
 bool Workspace::may_be_repeated(Value value) const {
   const Node& node = graph_.node(value);
   const OpInfo& info = graph_.info(node);
-  return info.is(kLeaf) || info.is(kView) || node.op == Op::kCast || facts_.is_known(value.node) ||
+  return info.is(kLeaf) || info.is(kView) || node.op == Op::kCast || facts_.is_static(value.node) ||
          facts_.is_resident(value);
 }
 

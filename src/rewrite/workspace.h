@@ -34,7 +34,7 @@ class Workspace {
   bool allows(Grade grade) const { return grade <= options_.math; }
   bool is_refused(Value value) const;  // whether it is a composite that a rule must not form
   bool is_used_only_by(Value value, std::span<const uint32_t> users) const;
-  bool may_be_repeated(Value value) const;  // cheap or vanishing: constants, size-only values, views, casts
+  bool may_be_repeated(Value value) const;  // Match says when
   bool is_used(Value value) const;          // read by a node, or an output of the graph
   std::vector<uint32_t> users(Value value, size_t most = SIZE_MAX) const;
   std::optional<double> found_in(Value constant, Look look);
@@ -54,12 +54,12 @@ class Workspace {
     News news;
     uint32_t position = 0;  // in the order: that of the anchor for which it was made
     uint32_t pins = 0;      // reasons to live without users: leaves, effects, graph outputs
-    bool live = false, mergeable = false, known = false, queued = false;
+    bool live = false, mergeable = false, in_table = false, queued = false;
     uint8_t improved = 0;  // how often its facts have been found again
   };
   struct Choice {  // of the rules for an op
     std::vector<const Rule*> rules;
-    bool is_known = false;
+    bool is_current = false;
   };
   struct Queued {
     uint32_t position, node;
@@ -71,8 +71,6 @@ class Workspace {
   using Queue = std::priority_queue<Queued, std::vector<Queued>, std::greater<>>;
 
   // Building nodes, for the Builder that rules use.
-  static Result<std::vector<Value>> add_hook(void* self, const OpInfo& info, std::span<const Value> in, Attrs attrs,
-                                             std::string name);
   Result<uint32_t> add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name);
   void add_state(uint32_t node, uint32_t position);
   void remember(uint32_t node);
@@ -100,7 +98,7 @@ class Workspace {
   bool closes_cycle(const Replacement& replacement) const;
 
   // Changing the graph.
-  void replace(Value old, Value made);
+  void replace(Value old, Value made, uint32_t first_new = UINT32_MAX);
   void rewire_outputs(Value old, Value made);
   void merge_equals();
   void acquire(uint32_t node);
@@ -139,7 +137,6 @@ class Workspace {
   uint64_t followed_ = 0, follow_budget_;  // readers that rules have looked at on their way to a jump
   // By constant: what rules have found in it. No rule need read it again.
   std::map<uint32_t, std::vector<std::pair<Look*, std::optional<double>>>> found_in_;
-  uint32_t first_new_ = UINT32_MAX;  // during a replacement, nodes from here on keep their inputs
   bool changed_ = false;
   std::set<std::pair<const Rule*, uint32_t>> noted_;  // the near misses in the report: rule and node
 };

@@ -54,7 +54,7 @@ bool meets_others(const Match& m, const Node& node, const std::vector<Value>& fo
   auto is_other = [&](Value in) {
     if (!present(in) || contains(followed, in)) return false;
     Expr x = m.builder().wrap(in);
-    return !m.splat(x) && !m.is_known(x);
+    return !m.splat(x) && !m.is_static(x);
   };
   auto end = node.in.begin() + static_cast<std::ptrdiff_t>(std::min(row->operands, node.in.size()));
   return std::any_of(node.in.begin(), end, is_other);
@@ -79,8 +79,8 @@ ErrorEffect effect_at(const Match& m, uint32_t index, const std::vector<Value>& 
 ErrorEffect error_effect(const OpInfo& info) {
   if (info.moves() || info.is(kPassesErrors)) return ErrorEffect::kPassesOn;
   bool is_unknown = info.has_bodies || info.has_free_attrs;
-  bool is_exact = info.tol == Tol::kE0 || info.tol == Tol::kU1;
-  return is_unknown || is_exact || info.is(kJumps) ? ErrorEffect::kJumps : ErrorEffect::kDrowns;
+  bool is_nearly_exact = info.tol == Tol::kE0 || info.tol == Tol::kU1;
+  return is_unknown || is_nearly_exact || info.is(kJumps) ? ErrorEffect::kJumps : ErrorEffect::kDrowns;
 }
 
 bool feeds_jump(const Match& m, Expr x) {

@@ -11,7 +11,7 @@ namespace rlx {
 enum class ErrorEffect : uint8_t {
   kDrowns,    // it is lost in the error that the class of the op allows
   kPassesOn,  // it is about as large in the result
-  kJumps,     // it may change the result by a jump. So does every op of exact results that is not known to pass it on.
+  kJumps,     // it may change the result by a jump. So do all ops of class E0 or U1 that are not known to pass it on.
 };
 ErrorEffect error_effect(const OpInfo& info);
 

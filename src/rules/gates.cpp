@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gates, and norms that absorb a residual sum: once norms and activations are whole, and before products absorb what
 // follows them.
-#include "ops/act.h"
+#include "ops/fused_act.h"
 #include "rules/rules.h"
 
 namespace rlx {

@@ -2,7 +2,7 @@
 // What the rules about products and convolutions share: vectors with a number for each channel, and how a product ends.
 #pragma once
 
-#include "ops/act.h"
+#include "ops/fused_act.h"
 #include "rewrite/rule_set.h"
 
 namespace rlx {

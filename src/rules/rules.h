@@ -25,11 +25,11 @@ void add_score_rules(RuleSet& rules);      // the links of attention's scores, a
 void add_attention_rules(RuleSet& rules);  // softmax(scores) v
 void add_linear_rules(RuleSet& rules);
 void add_conv_rules(RuleSet& rules);
-void add_channel_rules(RuleSet& rules);  // scales and shifts of channels, into the weights of a product
-void add_integer_rules(RuleSet& rules);  // products of quantised numbers
-void add_byte_rules(RuleSet& rules);     // elementwise ops on quantised numbers
-void add_gate_rules(RuleSet& rules);     // gated_act, residual + norm
-void add_row_rules(RuleSet& rules);      // softmax of an axis that is not the last
+void add_channel_rules(RuleSet& rules);       // scales and shifts of channels, into the weights of a product
+void add_integer_rules(RuleSet& rules);       // products of quantised numbers
+void add_byte_rules(RuleSet& rules);          // elementwise ops on quantised numbers
+void add_gate_rules(RuleSet& rules);          // gated_act, residual + norm
+void add_softmax_axis_rules(RuleSet& rules);  // softmax of an axis that is not the last
 
 void add_attention_layout_rules(RuleSet& rules);  // run by `layout`
 void add_sibling_rules(RuleSet& rules);           // products of one left operand: run by `merge-siblings`
@@ -37,11 +37,11 @@ void add_scalar_chain_rules(RuleSet& rules);      // (x * c1) * c2: run by `simp
 
 // All of them, for tests: each rule must fire in a golden.
 inline constexpr RuleSet::Family kRuleFamilies[] = {
-    add_view_rules,         add_arithmetic_rules,    add_position_rules,  add_activation_rules,
-    add_derived_rules,      add_small_derived_rules, add_norm_rules,      add_half_rules,
-    add_rope_rules,         add_score_rules,         add_attention_rules, add_attention_layout_rules,
-    add_linear_rules,       add_conv_rules,          add_channel_rules,   add_integer_rules,
-    add_byte_rules,         add_gate_rules,          add_row_rules,       add_sibling_rules,
+    add_view_rules,         add_arithmetic_rules,    add_position_rules,     add_activation_rules,
+    add_derived_rules,      add_small_derived_rules, add_norm_rules,         add_half_rules,
+    add_rope_rules,         add_score_rules,         add_attention_rules,    add_attention_layout_rules,
+    add_linear_rules,       add_conv_rules,          add_channel_rules,      add_integer_rules,
+    add_byte_rules,         add_gate_rules,          add_softmax_axis_rules, add_sibling_rules,
     add_scalar_chain_rules,
 };
 

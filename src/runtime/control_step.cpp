@@ -14,7 +14,7 @@ ControlStep::ControlStep(Frame& around, const Control& control, std::vector<std:
       control_(control),
       step_(around.plan().steps[control.step]),
       node_(around.plan().graph().node(step_.node)),
-      first_in_(node_.op == Op::kIf ? 1 : 0),
+      first_in_(operands_before_inputs(node_)),
       carries_(carry_count(node_)),
       xs_(node_.op == Op::kScan ? static_cast<size_t>(node_.attrs.i64("n_xs")) : 0),
       bodies_(std::move(bodies)),

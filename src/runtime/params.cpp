@@ -227,10 +227,10 @@ Result<std::optional<PieceParams>> params_of(const Piece& piece, const Graph& gr
 }  // namespace
 
 FormKey ParamStore::form_key(const Piece& piece, std::span<const Tensor> params) const {
-  FormKey key{.packings = {}, .device = reader_of(piece).info().name, .body = piece.body, .sources = {}};
+  FormKey key{.forms = {}, .device = reader_of(piece).info().name, .body = piece.body, .sources = {}};
   for (uint32_t index : piece.residents) {
-    const auto& packing = compiled_graph_->lowered->residents[index].packing;
-    key.packings.push_back(packing ? packing->text() : "");
+    const auto& form = compiled_graph_->lowered->residents[index].form;
+    key.forms.push_back(form ? form->text() : "");
   }
   if (!piece.is_leaf)
     key.kernels = compiled_graph_->options.kernels, key.dispatch_of = compiled_graph_->options.dispatch_of;

@@ -29,7 +29,7 @@ struct ParamSet {
     bool is_set() const { return tensor || dropped; }
   };
   SharedVector<Param> params;      // in the order of declaration
-  SharedVector<Tensor> residents;  // by index of Lowered::residents, their bytes; false where a param is missing
+  SharedVector<Tensor> residents;  // by index of LoweredGraph::residents, their bytes; false where a param is missing
   std::shared_ptr<const std::vector<Status>> failures;  // by resident, of bodies: why there is none; null: all is well
   size_t needed_set = 0;  // how many of the needed params, in their order, are set before the first that is not
   const std::string* first_unset = nullptr;  // the first param that is unset and needed, or null

@@ -21,7 +21,7 @@ static bool same_owner(const std::weak_ptr<Storage>& a, const std::weak_ptr<Stor
 
 size_t FormKey::hash() const {
   uint64_t hash = hash64(device);
-  for (const std::string& packing : packings) hash = hash_combine(hash, hash64(packing));
+  for (const std::string& form : forms) hash = hash_combine(hash, hash64(form));
   for (const auto& source : sources) hash = hash_combine(hash, reinterpret_cast<uintptr_t>(source.lock().get()));
   return body ? hash_combine(hash, structure_hash(*body)) : hash;
 }
@@ -30,7 +30,7 @@ bool FormKey::operator==(const FormKey& other) const {
   auto choice = [](const FormKey& key) {
     return std::tie(key.kernels.math, key.kernels.bounds, key.kernels.dispatch, key.dispatch_of);
   };
-  return packings == other.packings && device == other.device && choice(*this) == choice(other) &&
+  return forms == other.forms && device == other.device && choice(*this) == choice(other) &&
          std::equal(sources.begin(), sources.end(), other.sources.begin(), other.sources.end(), same_owner) &&
          (body == other.body || (body && other.body && same_structure(*body, *other.body)));
 }

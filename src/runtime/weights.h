@@ -20,9 +20,9 @@
 namespace rlx {
 
 // The key of a prepared form: the expressions over params that it holds, what chose the kernels that compute them,
-// their packings, and the device. Expressions that are computed together are one form of several tensors.
+// their forms, and the device. Expressions that are computed together are one form of several tensors.
 struct FormKey {
-  std::vector<std::string> packings;  // by tensor, of the kernel that reads it; empty: dense
+  std::vector<std::string> forms;  // by tensor, of the kernel that reads it; empty: dense
   std::string device;
   std::shared_ptr<const Graph> body;  // compared by structure; its params stand for `sources`; null: the source
   // The options that chose the kernels of `body`, which decide its bits; none for a source alone, whose bytes are the

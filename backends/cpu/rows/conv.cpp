@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kFilters = "filters_f32";
 
-Packing packing_of(const KernelQuery& query) {
+Form form_of(const KernelQuery& query) {
   std::span<const Dim> dims(query.type(1).dims);
   int64_t groups = query.node.attrs.i64("groups");
   int64_t elements = packed_filters(groups, dims[0].literal() / groups, literal_count(dims.subspan(1)));
@@ -159,7 +159,7 @@ void add_conv_rows(RowsByOp& by_op) {
   for (Op op : {Op::kConv, Op::kConvBiasAct}) {
     add(by_op, native<ConvArgs>(op, "conv_f32_scattered", refuse_scattered, encode_scattered));
     add(by_op, native<ConvArgs>(op, "conv_f32_direct", refuse_direct, encode_direct));
-    add(by_op, native<ConvArgs>(op, "conv_f32_packed", refuse_packed, encode_packed).form(1, packing_of));
+    add(by_op, native<ConvArgs>(op, "conv_f32_packed", refuse_packed, encode_packed).form(1, form_of));
     add(by_op, native<ConvArgs>(op, "conv_f32", refuse_any, encode_product));
   }
 }

@@ -29,7 +29,7 @@ std::string_view refuse_packed(const KernelQuery& query) {
 
 constexpr std::string_view kPanels = "panels_8_bit";
 
-Packing packing_of(const KernelQuery& query) {
+Form form_of(const KernelQuery& query) {
   bool transposed = flips(query, "transpose_b");
   std::span<const Dim> dims(query.type(1).dims);
   int64_t k = dims[transposed ? 1 : 0].literal(), n = dims[transposed ? 0 : 1].literal();
@@ -102,7 +102,7 @@ void encode_strided(const StepView& view, const Caps& caps, void* block, Launch&
 void add_int8_rows(RowsByOp& by_op) {
   add(by_op, packer<Int8PackArgs, kPanels>(encode_pack));
   for (Op op : {Op::kMatmul, Op::kIntegerMatmul}) {
-    add(by_op, native<Int8ProductArgs>(op, "matmul_8_bit_packed", refuse_packed, encode_packed).form(1, packing_of));
+    add(by_op, native<Int8ProductArgs>(op, "matmul_8_bit_packed", refuse_packed, encode_packed).form(1, form_of));
     add(by_op, native<Int8ProductArgs>(op, "matmul_8_bit", refuse_int8, encode_strided).strided(0b11));
   }
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kFilters = "filters_8_bit";
 
-Packing packing_of(const KernelQuery& query) {
+Form form_of(const KernelQuery& query) {
   std::span<const Dim> w(query.type(1).dims);
   int64_t bytes = w[0].literal() * int8_filter_bytes(w[1].literal(), literal_count(w.subspan(2)));
   return {.layout = kFilters, .bytes = bytes};
@@ -127,7 +127,7 @@ size_t packed_scratch(const Node&, std::span<const Dims> upper) {
 void add_int8_conv_rows(RowsByOp& by_op) {
   using Args = Int8ConvArgs;
   add(by_op, packer<Int8FilterPackArgs, kFilters>(encode_pack));
-  add(by_op, loops<Args>(Op::kIntegerConv, "conv_8_bit_packed", refuse_packed, encode_packed).form(1, packing_of));
+  add(by_op, loops<Args>(Op::kIntegerConv, "conv_8_bit_packed", refuse_packed, encode_packed).form(1, form_of));
   add(by_op, loops<Int8FilterPackArgs, Args>(Op::kIntegerConv, "conv_8_bit", refuse_variable, encode_variable)
                  .scratch(packed_scratch));
 }

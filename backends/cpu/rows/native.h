@@ -71,7 +71,7 @@ inline double largest_count(const Dims& upper) {
 using RefuseFn = std::string_view (*)(const KernelQuery&);
 using EncodeFn = void (*)(const StepView&, const Caps&, void* block, Launch&);
 using BytesFn = size_t (*)(const Step&);
-using PackingFn = Packing (*)(const KernelQuery&);
+using FormFn = Form (*)(const KernelQuery&);
 // Bytes of scratch that are enough at every size up to these. There is a constant that no result exceeds, because an
 // upper size may be far above what a run has.
 using ScratchFn = size_t (*)(const Node&, std::span<const Dims> upper);
@@ -97,8 +97,8 @@ class Row {
     return *this;
   }
   constexpr Row& unaligned(uint32_t inputs) { return kernel_.unaligned = inputs, *this; }
-  constexpr Row& form(int input, PackingFn packing) {
-    return kernel_.form_input = input, kernel_.packing = packing, *this;
+  constexpr Row& form(int input, FormFn form_of) {
+    return kernel_.form_input = input, kernel_.form_of = form_of, *this;
   }
   constexpr Row& compile(CompileFn compile) { return kernel_.compile = compile, *this; }
   constexpr Row& scratch(ScratchFn scratch) { return kernel_.scratch = scratch, *this; }

@@ -29,7 +29,7 @@ MatrixDims matrix_dims(const ValueType& w, bool transposed) {
 
 constexpr std::string_view kPanels = "panels_f32";
 
-Packing packing_of(const KernelQuery& query) {
+Form form_of(const KernelQuery& query) {
   bool transposed = is_transposed(query);
   MatrixDims dims = matrix_dims(query.type(1), transposed);
   return {.layout = kPanels,
@@ -177,10 +177,8 @@ Row blas_row(std::string_view name) {
 
 void add_product_rows(RowsByOp& by_op) {
   add(by_op, packer<PackArgs, kPanels>(encode_pack));
-  add(by_op,
-      product_row<ProductArgs>(Op::kLinear, "linear_f32_packed", refuse_packed, encode_packed).form(1, packing_of));
-  add(by_op,
-      product_row<ProductArgs>(Op::kMatmul, "matmul_f32_packed", refuse_packed, encode_packed).form(1, packing_of));
+  add(by_op, product_row<ProductArgs>(Op::kLinear, "linear_f32_packed", refuse_packed, encode_packed).form(1, form_of));
+  add(by_op, product_row<ProductArgs>(Op::kMatmul, "matmul_f32_packed", refuse_packed, encode_packed).form(1, form_of));
   add(by_op, product_row<MatmulArgs>(Op::kMatmul, "matmul_f32", refuse_strided, encode_strided).strided(0b11));
   add(by_op, blas_row<DType::kF64>("matmul_f64_blas"));
   add(by_op, blas_row<DType::kC64>("matmul_c64_blas"));

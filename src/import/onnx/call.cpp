@@ -261,6 +261,7 @@ void Call::out(size_t i, Expr expr) {
   out_[i].value = expr.value();
   out_[i].type = expr.type();
   out_[i].bits = 0;
+  if (!has_bits_) return;
   for (const OnnxValue* in : in_)  // ONNX has numbers of few bits only where a node moves them
     if (in && in->bits != 0 && in->type.dtype == out_[i].type.dtype) out_[i].bits = in->bits;
 }

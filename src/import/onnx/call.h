@@ -3,6 +3,7 @@
 // does not return a failure: the call keeps the first one, and the importer reads it at the end.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
@@ -112,6 +113,7 @@ class Call {
         node_(node),
         opset_(opset),
         in_(std::move(in)),
+        has_bits_(std::ranges::any_of(in_, [](const OnnxValue* it) { return it && it->bits != 0; })),
         read_(node.attribute.size()),
         out_(node.output.size()) {}
 
@@ -196,6 +198,7 @@ class Call {
   const NodeProto& node_;
   int64_t opset_;
   std::vector<OnnxValue*> in_;
+  bool has_bits_;  // whether an input has numbers of few bits
   std::vector<bool> read_;  // attributes
   std::vector<OnnxValue> out_;
   Status status_;

@@ -54,9 +54,8 @@ static std::vector<Dim> common_dims(Builder& builder, std::span<const Value> in,
   return common;
 }
 
-static Result<std::vector<Value>> add_stretched(void* user, const OpInfo& info, std::span<const Value> in, Attrs attrs,
-                                                std::string name) {
-  Builder& builder = *static_cast<Builder*>(user);
+static Result<std::vector<Value>> add_stretched(Builder& builder, const OpInfo& info, std::span<const Value> in,
+                                                Attrs attrs, std::string name) {
   Graph& graph = builder.graph();
   std::vector<Value> operands(in.begin(), in.end());
   if (auto last = apart(info); last && in.size() > 1) {
@@ -73,7 +72,9 @@ static Result<std::vector<Value>> add_stretched(void* user, const OpInfo& info, 
 }
 
 void stretch_operands(Builder& builder) {
-  builder.set_add(add_stretched, &builder);
+  builder.set_add([&builder](const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name) {
+    return add_stretched(builder, info, in, std::move(attrs), std::move(name));
+  });
 }
 
 }  // namespace rlx::onnx

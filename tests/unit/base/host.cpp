@@ -83,7 +83,9 @@ TEST(host, a_host_that_fails_is_a_status) {
   EXPECT_EQ(HostMemory::allocate(host, 8, MemoryKind::kTensor).status().code(), Code::kCallback);
   EXPECT_EQ(ledger.given_back.size(), 1u);  // the misaligned block
   ledger.empty = true;
-  EXPECT_EQ(HostMemory::allocate(host, 8, MemoryKind::kTensor).status().code(), Code::kNoMemory);
+  Status status = HostMemory::allocate(host, 8, MemoryKind::kScratch).status();
+  EXPECT_EQ(status.code(), Code::kNoMemory);
+  EXPECT_EQ(status.message(), "cannot allocate 8 bytes for working memory");
   EXPECT_EQ(host->counts(MemoryKind::kTensor).bytes, 0);
 }
 

@@ -73,6 +73,12 @@ TEST(messages, files_that_cannot_be_read) {
        {"It looks like a GGUF file"},
        {},
        [](User& u) { return u.import("onnx", "GGUF\3"); }},
+      {"calls a web page a model",
+       RLX_E_DATA,
+       {nullptr, nullptr, nullptr, nullptr},
+       {"It looks like an HTML or XML page"},
+       {},
+       [](User& u) { return u.import("onnx", "<!DOCTYPE html>"); }},
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "compile/compile.h"
 #include "ir/text.h"
+#include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
 
 namespace rlx {
@@ -38,6 +39,28 @@ TEST(body_growth, a_deep_body_costs_as_much_as_one_that_is_not) {
   double flat = seconds_of_nested_loops(2), deep = seconds_of_nested_loops(60);
   std::printf("nested loops: %.1f ms for 2, %.1f ms for 60\n", flat * 1e3, deep * 1e3);
   EXPECT_LT(deep, 3 * flat + 0.02);
+}
+
+// Each condition is known once the branch before it is a part of the graph.
+static double visits_a_node(int count) {
+  std::string text = "graph {\nx0 = input f32[4]\nb = input bool[]\np = param f32[4]\n";
+  for (int i = 0; i < count; i++)
+    text += (i == 0 ? "c0 = constant bool[] {0}\n" : format("c{} = bit_and(b, r{})\n", i, i)) +
+            format("x{}, r{} = if(c{}, x{}, b) ", i + 1, i + 1, i, i) +
+            "then=graph {\nu = input f32[4]\nq = input bool[]\nv = sin(u)\noutput v\noutput q\n} else=graph {\n"
+            "u = input f32[4]\nq = input bool[]\np = param f32[4]\nf = constant bool[] {0}\nv = add(u, p)\n"
+            "output v\noutput f\n}\n";
+  auto graph = parse(text + format("output x{}\n", count) + "}");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  RewriteReport report;
+  auto made = test::find_transform("branches")->run(*graph, Bounds::kError, &report);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  EXPECT_FALSE(test::has_op(*made, Op::kIf));
+  return static_cast<double>(report.visits) / static_cast<double>(graph->nodes().size());
+}
+
+TEST(body_growth, branches_with_params_that_decide_each_other_are_inlined_in_one_walk) {
+  EXPECT_LT(visits_a_node(200), 1.3 * visits_a_node(20) + 1);
 }
 
 }  // namespace rlx

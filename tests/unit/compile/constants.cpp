@@ -2,6 +2,7 @@
 // What constants cost a compile: each is hashed once, and none is computed that takes long.
 #include <ctime>
 
+#include "passes/graph_copy.h"
 #include "passes/pass.h"
 #include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
@@ -35,6 +36,48 @@ TEST(constants, that_differ_at_their_ends_are_told_apart_in_linear_time) {
   double few = seconds_to_tell_apart(400), many = seconds_to_tell_apart(3200);
   std::printf("canonicalize: %.1f ms for 400 constants, %.1f ms for 3,200\n", few * 1e3, many * 1e3);
   EXPECT_LT(many, 8 * 3 * few + 0.05);
+}
+
+// Where each is the operand of the next, no more than two are in memory at once.
+struct Alive {
+  std::vector<std::weak_ptr<Storage>> made;
+
+  Tensor next(const Tensor& last) {
+    EXPECT_LT(std::ranges::count_if(made, [](const auto& it) { return !it.expired(); }), 2);
+    Tensor tensor = *Tensor::create(last.dtype(), last.dims());
+    made.push_back(tensor.storage());
+    return tensor;
+  }
+};
+
+static Graph chain_of_constants(int count) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = b.constant(noise({4})), y = input(b, "y", {4});
+  for (int i = 0; i < count; i++) {
+    x = -x;
+    output(b, ("y" + std::to_string(i)).c_str(), y + static_cast<double>(i));  // other nodes in between
+  }
+  output(b, "x", x);
+  return graph;
+}
+
+TEST(constants, that_are_made_on_the_way_are_not_kept) {
+  Graph graph = chain_of_constants(10);
+  Alive copied, rewritten;
+  auto made = with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
+    if (graph.node(index).op != Op::kNeg) return std::vector<Value>();
+    return std::vector{
+        RLX_TRY(copy.to().add_constant(copied.next(*copy.to().constant(copy.mapped(graph.node(index).in[0])))))};
+  });
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(copied.made.size(), 10u);
+  RuleSet rules;
+  rules.add(exact, "folds", {Op::kNeg},
+            [&](const Match& m) { return m.builder().constant(rewritten.next(*m.graph().constant(m.in(0).value()))); });
+  made = rewrite(std::move(graph), rules, {});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(rewritten.made.size(), 10u);
 }
 
 // Of few elements, but of many products and sums: a run has faster kernels.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise composites, bitcast and the parts of complex numbers: golden values, closed forms, special values.
 #include "op_test.h"
-#include "ops/act.h"
+#include "ops/fused_act.h"
 
 namespace rlx::test {
 

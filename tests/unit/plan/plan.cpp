@@ -22,7 +22,7 @@ static double seconds(const std::function<void()>& body) {
 static constexpr Kernel kAny{.op = Op::kNone, .name = "any"};
 
 // A chain of adds, every one with a param of its own.
-static std::shared_ptr<const Lowered> chain(int nodes, int params) {
+static std::shared_ptr<const LoweredGraph> chain(int nodes, int params) {
   Graph graph;
   EXPECT_TRUE(graph.declare_symbol("n", {0, 100}).ok());
   Builder b(graph);
@@ -37,7 +37,7 @@ static std::shared_ptr<const Lowered> chain(int nodes, int params) {
 
 TEST(plan, twenty_thousand_steps_are_planned_in_linear_time) {
   auto small = chain(2000, 0), large = chain(20000, 0);
-  auto plan = [](const std::shared_ptr<const Lowered>& it) {
+  auto plan = [](const std::shared_ptr<const LoweredGraph>& it) {
     return seconds([&] { ASSERT_TRUE(make_plan(it, {}).ok()); });
   };
   plan(small);

@@ -190,14 +190,16 @@ TEST(control_plan, a_loop_is_cancelled_between_trips) {
   output(b, "y",
          b.ops(Op::kWhile, std::array{x}, {{"cond", below(10, inputs)}, {"body", body}, {"n_carry", int64_t{1}}})[0]);
   auto env = env_with(1);
-  auto exec = Exec::create(*Program::compile(env, graph, nullptr, nullptr, {})).value();
-  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({2})).ok());
-  std::thread other([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    exec->cancel();
-  });
-  EXPECT_EQ(exec->run().code(), Code::kCancelled);
-  other.join();
+  for (Device* device : {static_cast<Device*>(nullptr), *env->find_device("reference")}) {
+    auto exec = Exec::create(*Program::compile(env, graph, nullptr, device, {})).value();
+    ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({2})).ok());
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      exec->cancel();
+    });
+    EXPECT_EQ(exec->run().code(), Code::kCancelled);
+    other.join();
+  }
 }
 
 TEST(control_plan, params_given_to_a_body_are_packed_in_it_and_what_does_not_vary_leaves_it) {
@@ -501,35 +503,48 @@ TEST(control_plan, a_trip_costs_little_beyond_its_steps) {
   EXPECT_LT(trip, 5e-6);
 }
 
-// Only a run can be cancelled, so a loop that may never end is no part of compiling, even where it reads constants
+// Only a run can be cancelled, so a loop that may take for ever is no part of compiling, even where it reads constants
 // alone.
-TEST(control_plan, a_loop_of_constants_waits_for_the_run) {
-  auto graph = parse(R"(graph {
-    x = input f32[1]
-    one = constant f32[1] {1}
-    y = while(one) cond=graph {
-      a = input f32[1]
-      %1 = reduce(a) fn=max
-      nine = constant f32[] {9}
-      more = lt(%1, nine)
-      output more
-    } body=graph {
-      a = input f32[1]
-      next = sin(a)
-      output next
-    } n_carry=1
-    z = add(x, y)
-    output z
-  })");
-  ASSERT_TRUE(graph.ok()) << graph.status().message();
-  auto program = Program::compile(testing_programs::env_with(1), *graph, nullptr, nullptr, {});
-  ASSERT_TRUE(program.ok()) << program.status().message();
-  auto exec = Exec::create(*program).value();
-  auto done = exec->submit({});
-  ASSERT_TRUE(done.ok()) << done.status().message();
-  exec->cancel();
-  EXPECT_TRUE(done->wait().ok());
-  EXPECT_EQ(done->result().code(), Code::kCancelled);
+TEST(control_plan, a_long_loop_of_constants_waits_for_the_run) {
+  const std::string loops[] = {
+      R"(y = while(one) cond=graph {
+        a = input f32[1]
+        %1 = reduce(a) fn=max
+        nine = constant f32[] {9}
+        more = lt(%1, nine)
+        output more
+      } body=graph {
+        a = input f32[1]
+        next = sin(a)
+        output next
+      } n_carry=1)",
+      R"(y = scan(one) n_carry=1 n_xs=0 length=281474976710656 body=graph {
+        a = input f32[1]
+        next = sin(a)
+        output next
+      })",
+      R"(y = scan(one) n_carry=1 n_xs=0 length=60000 body=graph {
+        a = input f32[1]
+        next = scan(a) n_carry=1 n_xs=0 length=60000 body=graph {
+          a = input f32[1]
+          next = sin(a)
+          output next
+        }
+        output next
+      })"};
+  for (const std::string& loop : loops) {
+    auto graph =
+        parse("graph {\nx = input f32[1]\none = constant f32[1] {1}\n" + loop + "\nz = add(x, y)\noutput z\n}");
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    auto program = Program::compile(testing_programs::env_with(1), *graph, nullptr, nullptr, {});
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    auto exec = Exec::create(*program).value();
+    auto done = exec->submit({});
+    ASSERT_TRUE(done.ok()) << done.status().message();
+    exec->cancel();
+    EXPECT_TRUE(done->wait().ok());
+    EXPECT_EQ(done->result().code(), Code::kCancelled);
+  }
 }
 
 }  // namespace rlx

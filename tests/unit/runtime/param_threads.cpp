@@ -72,7 +72,7 @@ TEST(param_threads, forms_are_made_at_once_and_kept_once) {
   Tensor source = filled({4}, 1);
   std::barrier together(kThreads);
   auto form = [&](int number) {
-    FormKey key{.packings = {std::to_string(number)}, .device = "test", .sources = {source.storage()}};
+    FormKey key{.forms = {std::to_string(number)}, .device = "test", .sources = {source.storage()}};
     return weights.form(key, [&]() -> Result<Weights::Tensors> {
       together.arrive_and_wait();
       return Weights::Tensors{filled({1}, static_cast<float>(number))};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows: an op along an axis that is not the last, as the same op along the last one.
+// A softmax along an axis that is not the last, as one along the last axis.
 #include "rules/rules.h"
 
 namespace rlx {
@@ -24,7 +24,7 @@ static Expr softmax_of_rows(const Match& m) {
   return m.is_refused(y) ? m.miss("no kernel for rows") : transpose(y, back);
 }
 
-void add_row_rules(RuleSet& rules) {
+void add_softmax_axis_rules(RuleSet& rules) {
   rules.add(exact, "softmax_of_rows", {Op::kSoftmax, Op::kLogSoftmax}, softmax_of_rows, {.depth = 1});
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/act.h"
+#include "ops/fused_act.h"
 
 #include "base/contains.h"
 #include "base/lasting.h"

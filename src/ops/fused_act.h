@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The activations that fused ops apply. Each is the name of an op with attributes. One table in act.cpp gives the
+// The activations that fused ops apply. Each is the name of an op with attributes. One table in fused_act.cpp gives the
 // choices of the attribute `act`, their meaning, and how a node is recognised as one.
 #pragma once
 
