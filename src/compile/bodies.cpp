@@ -17,11 +17,11 @@ static Status add_body_param(Graph& graph, const BodyParam& param) {
   if (!known) return graph.add_param(param.name, param.type.dtype, param.type.dims).status();
   const ValueType& type = graph.type(*known);
   if (graph.node(*known).op != Op::kParam)
-    return Status(Code::kInvalidArgument, "a param of a body has the name of the input '" + param.name + "'")
+    return Status(Code::kInvalidArgument, "a param of a sub-graph has the name of the input '" + param.name + "'")
         .with("value", param.name);
   if (type == param.type) return {};
   return Status(type.dtype == param.type.dtype ? Code::kShape : Code::kDtype,
-                "the param '" + param.name + "' is " + text_of(type) + ", but in a body " + text_of(param.type))
+                "the param '" + param.name + "' is " + text_of(type) + ", but in a sub-graph " + text_of(param.type))
       .with("value", param.name)
       .with("expected", text_of(type))
       .with("got", text_of(param.type));
