@@ -198,7 +198,7 @@ class Call {
   const NodeProto& node_;
   int64_t opset_;
   std::vector<OnnxValue*> in_;
-  bool has_bits_;  // whether an input has numbers of few bits
+  bool has_bits_;           // whether an input has numbers of few bits
   std::vector<bool> read_;  // attributes
   std::vector<OnnxValue> out_;
   Status status_;
