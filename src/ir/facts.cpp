@@ -153,7 +153,8 @@ static double trips_of(const Graph& graph, const Node& node) {
   for (const Graph* body : bodies_of(node.attrs))
     if (body->has_bodies())
       for (const Node& it : body->nodes()) inside += trips_of(*body, it);
-  return inside * (info.trips ? info.trips(graph, node) : 1);
+  double trips = info.trips ? info.trips(graph, node) : 1;
+  return trips > 0 ? trips * inside : 0;
 }
 
 Phase Facts::phase_of(const Node& node) const {

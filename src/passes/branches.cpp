@@ -134,12 +134,16 @@ static Result<Graph> simplified(Graph graph, PassContext& context) {
 }
 
 // Rounds are few: the rules do what they can in one. Each may decide one more of the branches that are left to
-// `Inlining`, and walks the whole graph; after so many the others stay, and are decided in the run.
-static constexpr int kMostRounds = 16;
+// `Inlining`, and walks the whole graph. After so many rounds, or more where they have seen few nodes, the others stay
+// and are decided in the run.
+static constexpr size_t kMostRounds = 16, kFewNodes = 1 << 16;
 
 Result<Graph> inline_branches(Graph graph, PassContext& context) {
   bool has_replaced = true;
-  for (int round = 0; round < kMostRounds && has_replaced && has_known_branch(graph, context); round++) {
+  size_t seen = 0;
+  for (size_t round = 0; has_replaced && has_known_branch(graph, context); round++) {
+    if (round >= kMostRounds && seen >= kFewNodes) break;
+    seen += graph.nodes().size();
     Inlining inlining(context.math);
     Graph made =
         RLX_TRY(with_replaced(graph, [&](GraphCopy& copy, uint32_t index) { return inlining.replaced(copy, index); }));

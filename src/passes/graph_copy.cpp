@@ -137,32 +137,37 @@ Result<Graph> with_sizes_of(const Graph& given, Graph body) {
 // and go. The bytes of one that nothing reads any more are dropped at once, not with the dead nodes at the end.
 class MadeConstants {
  public:
-  explicit MadeConstants(const Graph& given) : given_(given), left_(use_counts(given)) {}
+  MadeConstants(const Graph& given, const Graph& made)
+      : given_(given), uses_(use_counts(given)), left_(made.nodes().size()), is_kept_(made.nodes().size(), true) {}
 
   // To be called after each node, with the number of nodes that the copy had before it.
   void note(GraphCopy& copy, uint32_t node, size_t before) {
     Graph& made = copy.to();
+    left_.resize(made.nodes().size(), 0);
     is_kept_.resize(made.nodes().size(), false);
     for (size_t i = before; i < made.nodes().size(); i++)
       for (Value in : made.nodes()[i].in)
         if (present(in)) is_kept_[in.node] = true;
     for (uint32_t i = 0; i < given_.node(node).out.size(); i++) {
-      Value value = copy.mapped({node, i});
-      bool is_given = value.node < before || given_.node(node).op == Op::kConstant;
-      if (is_given) is_kept_[value.node] = true;
+      uint32_t made_node = copy.mapped({node, i}).node;
+      bool is_given = made_node < before || given_.node(node).op == Op::kConstant;
+      if (is_given) is_kept_[made_node] = true;
+      left_[made_node] += uses_[node][i];
     }
     for (Value in : given_.node(node).in)
-      if (present(in) && --left_[in.node][in.output] == 0) drop(made, copy.mapped(in));
+      if (present(in)) drop_if_last(made, copy.mapped(in));
   }
 
  private:
-  void drop(Graph& made, Value value) const {
-    if (!is_kept_[value.node] && made.constant(value)) made.set_attr(value.node, "value", Tensor());
+  void drop_if_last(Graph& made, Value value) {
+    if (is_kept_[value.node] || --left_[value.node] > 0 || !made.constant(value)) return;
+    made.set_attr(value.node, "value", Tensor());
   }
 
   const Graph& given_;
-  ByValue<uint32_t> left_;     // readers that were not copied or replaced yet
-  std::vector<bool> is_kept_;  // by node of the copy: another node of the copy reads it, or it is no constant made here
+  const ByValue<uint32_t> uses_;  // in the given graph
+  std::vector<uint32_t> left_;    // by node of the copy: readers of what it stands for that were not replaced yet
+  std::vector<bool> is_kept_;  // by node of the copy: another node of the copy reads it, or it was not made for a node
 };
 
 Result<Graph> with_replaced(const Graph& graph, ReplaceFn replace) {
@@ -171,7 +176,7 @@ Result<Graph> with_replaced(const Graph& graph, ReplaceFn replace) {
   RLX_TRY(copy.declare());
   for (uint32_t node : graph.inputs()) copy.copy_keeping_types(node);
   for (uint32_t node : graph.params()) copy.copy_keeping_types(node);
-  MadeConstants constants(graph);
+  MadeConstants constants(graph, made);
   for (uint32_t node = 0; node < graph.nodes().size(); node++) {
     if (graph.info(graph.node(node)).is(kInterface)) continue;
     const size_t before = made.nodes().size();
