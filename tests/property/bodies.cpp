@@ -68,9 +68,26 @@ Expr kept_type(Draw& body, Builder& builder, Expr x) {
   return {};
 }
 
+// Another output of the body, of this type; none where there is none.
+std::optional<Value> random_output(Draw& body, const ValueType& type) {
+  std::vector<Value> accepted;
+  for (const GraphOutput& output : body.graph.outputs())
+    if (body.graph.type(output.value) == type) accepted.push_back(output.value);
+  if (accepted.empty()) return std::nullopt;
+  return body.random.pick(accepted);
+}
+
 // A value of this type: the first that is there, changed by a few steps; anything else may happen beside it. Now and
-// then it is an input of the body.
+// then it is an input of the body, a number everywhere, or what another output is.
 bool add_result(Draw& body, const ValueType& type, const std::string& name) {
+  if (body.random.chance(20))
+    if (auto output = random_output(body, type)) return body.graph.add_output(name, *output).ok();
+  if (body.random.chance(10) && dtypes::N.has(type.dtype)) {
+    Builder builder(body.graph);
+    Expr number = builder.scalar(type.dtype, static_cast<double>(body.random.between(0, 3)));
+    Expr everywhere = type.rank() > 0 ? broadcast_to(number, type.dims) : number;
+    return everywhere.valid() && body.graph.add_output(name, everywhere.value()).ok();
+  }
   if (body.random.chance(30))
     if (auto input = random_input(body, [&](const ValueType& other) { return other == type; }))
       return body.graph.add_output(name, *input).ok();
