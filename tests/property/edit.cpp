@@ -83,7 +83,11 @@ Result<Values> copy_node(const Graph& from, uint32_t index, const Values& in, Gr
     if (auto known = to.find_leaf(from.leaf_name(index))) return Values{*known};
     return Values{RLX_TRY(to.add_param(from.leaf_name(index), type.dtype, type.dims))};
   }
-  return outputs_of(to, RLX_TRY(to.add(from.info(node), in, std::move(attrs), node.name)).node);
+  Values made = outputs_of(to, RLX_TRY(to.add(from.info(node), in, std::move(attrs), node.name)).node);
+  // As where a text is read: a size keeps its form, since an `if` behind it may name the sizes that differ in form.
+  for (size_t i = 0; i < made.size(); i++)
+    if (to.is_same_type(to.type(made[i]), node.out[i])) to.set_type(made[i], node.out[i]);
+  return made;
 }
 
 Result<Graph> edited(const Graph& from, const NodeEdit& edit, Leaves leaves, Guards guards) {
