@@ -39,6 +39,12 @@ Status keep_guards(const Graph& from, Graph& to) {
   return {};
 }
 
+// As where a text is read: a size keeps its form, since an `if` behind it may name the sizes that differ in form.
+void keep_forms(const Node& given, const Values& made, Graph& to) {
+  for (size_t i = 0; i < given.out.size(); i++)
+    if (to.is_same_type(to.type(made[i]), given.out[i])) to.set_type(made[i], given.out[i]);
+}
+
 Result<Graph> copied(const Graph& from, const std::vector<GraphOutput>& outputs, const NodeEdit& edit, Leaves leaves,
                      Guards guards) {
   std::vector<bool> needed = needed_nodes(from, outputs, leaves);
@@ -59,6 +65,7 @@ Result<Graph> copied(const Graph& from, const std::vector<GraphOutput>& outputs,
     for (Value value : from.node(i).in) in.push_back(present(value) ? map[value.node][value.output] : value);
     map[i] = RLX_TRY(edit(to, i, in));
     if (map[i].size() < from.node(i).out.size()) return Status(Code::kInternal, "an edit lost an output");
+    if (guards == Guards::kKept) keep_forms(from.node(i), map[i], to);
   }
   for (const GraphOutput& output : outputs)
     RLX_TRY(to.add_output(output.name, map[output.value.node][output.value.output]));
@@ -83,11 +90,7 @@ Result<Values> copy_node(const Graph& from, uint32_t index, const Values& in, Gr
     if (auto known = to.find_leaf(from.leaf_name(index))) return Values{*known};
     return Values{RLX_TRY(to.add_param(from.leaf_name(index), type.dtype, type.dims))};
   }
-  Values made = outputs_of(to, RLX_TRY(to.add(from.info(node), in, std::move(attrs), node.name)).node);
-  // As where a text is read: a size keeps its form, since an `if` behind it may name the sizes that differ in form.
-  for (size_t i = 0; i < made.size(); i++)
-    if (to.is_same_type(to.type(made[i]), node.out[i])) to.set_type(made[i], node.out[i]);
-  return made;
+  return outputs_of(to, RLX_TRY(to.add(from.info(node), in, std::move(attrs), node.name)).node);
 }
 
 Result<Graph> edited(const Graph& from, const NodeEdit& edit, Leaves leaves, Guards guards) {
