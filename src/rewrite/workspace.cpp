@@ -49,12 +49,19 @@ Result<Graph> Workspace::run() {
   return finish();
 }
 
+// Equal nodes read the same. So a node that alone reads one of its inputs has no equal, and is not looked up: in a
+// large graph each look-up waits for memory.
 bool has_equal_nodes(const Graph& graph) {
-  KnownNodes known(graph, graph.nodes().size());
+  std::vector<uint32_t> reads(graph.nodes().size());  // by node: inputs that read it
+  for (const Node& node : graph.nodes())
+    for (Value in : node.in)
+      if (present(in)) reads[in.node]++;
+  auto is_read_once = [&](Value in) { return present(in) && reads[in.node] == 1; };
+  KnownNodes known(graph, 0);
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     const Node& node = graph.node(i);
     const OpInfo& info = graph.info(node);
-    if (!KnownNodes::is_mergeable(info, node.attrs)) continue;
+    if (std::ranges::any_of(node.in, is_read_once) || !KnownNodes::is_mergeable(info, node.attrs)) continue;
     size_t hash = KnownNodes::hash_of(info, node.in, node.attrs);
     if (known.find(hash, info, node.in, node.attrs) != KnownNodes::kNone) return true;
     known.insert(hash, i);
