@@ -87,6 +87,8 @@ class ReferenceExecutable : public Executable {
     const std::function<Status()> poll = [&] { return args.cancel.is_set() ? cancelled() : Status(); };
     EvalOptions options{.mode = EvalMode::kOracle, .bounds = plan_->lowered->options.bounds, .poll = &poll};
     SymbolSizes sizes;
+    for (uint32_t i = 0; i < plan_->symbols.size(); i++)
+      if (!plan_->symbols[i].is_fresh()) sizes.emplace(plan_->symbols[i].name, args.symbols[i]);
     std::vector<Tensor> results = RLX_TRY(interpret(plan_->graph(), inputs, params, options, &sizes));
     for (uint32_t symbol : fresh_) RLX_TRY((*args.set_size)(symbol, sizes.at(plan_->symbols[symbol].name)));
     for (Tensor& result : results)

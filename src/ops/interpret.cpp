@@ -316,12 +316,12 @@ static Status check_dims(const ValueType& type, const std::string& name, const T
   return {};
 }
 
-Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs) {
+Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs, SymbolSizes known) {
   std::span<const uint32_t> nodes = graph.inputs();
   if (inputs.size() != nodes.size())
     return Status(Code::kInvalidArgument,
                   format("the graph takes {}, not {}", plural(nodes.size(), "input"), inputs.size()));
-  SymbolSizes sizes;
+  SymbolSizes sizes = std::move(known);
   for (size_t i = 0; i < inputs.size(); i++) {
     const ValueType& type = graph.node(nodes[i]).out[0];
     RLX_TRY(check_input(type, graph.leaf_name(nodes[i]), inputs[i]));
@@ -335,7 +335,8 @@ Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> input
 
 Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs, const ParamTensors& params,
                                       EvalOptions options, SymbolSizes* sizes) {
-  Interpreter interpreter(graph, {params, options}, RLX_TRY(bind_sizes(graph, inputs)));
+  SymbolSizes known = sizes ? std::move(*sizes) : SymbolSizes();
+  Interpreter interpreter(graph, {params, options}, RLX_TRY(bind_sizes(graph, inputs, std::move(known))));
   std::vector<Tensor> results = RLX_TRY(interpreter.run(inputs));
   if (sizes) *sizes = interpreter.sizes();
   return results;

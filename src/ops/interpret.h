@@ -31,8 +31,8 @@ using ParamTensors = std::map<std::string, Tensor>;  // by name: global to a gra
 
 using SymbolSizes = std::map<std::string, int64_t, std::less<>>;
 
-// Inputs are in the order of declaration, params by name. Results are as stored: f64 for F in oracle mode. `sizes`
-// receives the size of each symbol, those that contents decide included.
+// Inputs are in the order of declaration, params by name. Results are as stored: f64 for F in oracle mode. `sizes` has
+// the sizes of symbols that are known before, and receives that of each symbol, those that contents decide included.
 Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs,
                                       const ParamTensors& params = {}, EvalOptions options = {},
                                       SymbolSizes* sizes = nullptr);
@@ -47,8 +47,9 @@ Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> 
 Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
                                           const SymbolLookup& around, const ParamTensors& params, EvalOptions options);
 
-// The sizes of symbols that input dims determine; a dim that disagrees is RLX_E_SHAPE naming input and axis.
-Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs);
+// The sizes of symbols that are known and those that input dims determine; a dim that disagrees is RLX_E_SHAPE naming
+// input and axis.
+Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs, SymbolSizes known = {});
 
 // Converts between dtypes of F, or of Z, with rounding: to the oracle's storage and back.
 Result<Tensor> convert(const Tensor& tensor, DType to);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/lasting.h"
+#include "ir/body.h"
 #include "ops/inline.h"
 #include "passes/fold.h"
 #include "passes/graph_copy.h"
@@ -24,14 +25,36 @@ static std::optional<bool> known_condition(const Graph& graph, const Node& node)
   return condition ? std::optional(condition->as<uint8_t>()[0] != 0) : std::nullopt;
 }
 
+// Whether an input of the graph, or of one around it, or a node tells the size of the symbol.
+static bool is_told(const Graph& graph, const std::string& symbol) {
+  auto is_symbol = [&](const Dim& dim) { return dim.symbol_name() && *dim.symbol_name() == symbol; };
+  for (const Graph* it = &graph; it; it = it->around())
+    for (uint32_t input : it->inputs())
+      if (std::ranges::any_of(it->node(input).out[0].dims, is_symbol)) return true;
+  return graph.is_fresh(symbol);
+}
+
+// Whether only the branch tells the size of a symbol: of n, where its input is declared f32[n] and the operand has 3
+// rows.
+static bool tells_sizes(const Graph& branch, const Graph& graph, const Node& node) {
+  for (size_t i = 0; i < branch.inputs().size(); i++) {
+    const std::vector<Dim>& declared = branch.node(branch.inputs()[i]).out[0].dims;
+    const std::vector<Dim>& given = graph.type(node.in[i + 1]).dims;
+    for (size_t axis = 0; axis < declared.size(); axis++)
+      if (const std::string* symbol = declared[axis].symbol_name())
+        if (declared[axis] != given[axis] && !is_told(graph, *symbol)) return true;
+  }
+  return false;
+}
+
 // The branch that the node takes, if it is known and can be inlined. A branch that decides sizes, or an `if` that names
-// sizes, is not inlined: these sizes would need other names.
+// sizes, is not inlined: these sizes would need other names. One that alone tells a size would leave it unknown.
 static const Graph* known_branch(const Graph& graph, const Node& node) {
   if (node.op != Op::kIf || node.attrs.has("symbols") || node.attrs.has("chosen")) return nullptr;
   std::optional<bool> condition = known_condition(graph, node);
   if (!condition) return nullptr;
   const Graph& branch = *node.attrs.graph(*condition ? "then" : "else");
-  return decided_sizes(branch).empty() ? &branch : nullptr;
+  return decided_sizes(branch).empty() && !tells_sizes(branch, graph, node) ? &branch : nullptr;
 }
 
 bool has_known_branch(const Graph& graph, const PassContext&) {
@@ -133,6 +156,14 @@ static Result<Graph> simplified(Graph graph, PassContext& context) {
   return fold_constants(RLX_TRY(rewrite(drop_dead(std::move(graph)), kRules, options)), context);
 }
 
+static size_t count_nodes(const Graph& graph) {  // of its bodies too
+  size_t count = graph.nodes().size();
+  if (graph.has_bodies())
+    for (const Node& node : graph.nodes())
+      for (const Graph* body : bodies_of(node.attrs)) count += count_nodes(*body);
+  return count;
+}
+
 // Rounds are few: the rules do what they can in one. Each may decide one more of the branches that are left to
 // `Inlining`, and walks the whole graph. After so many rounds, or more where they have seen few nodes, the others stay
 // and are decided in the run.
@@ -143,7 +174,7 @@ Result<Graph> inline_branches(Graph graph, PassContext& context) {
   size_t seen = 0;
   for (size_t round = 0; has_replaced && has_known_branch(graph, context); round++) {
     if (round >= kMostRounds && seen >= kFewNodes) break;
-    seen += graph.nodes().size();
+    seen += count_nodes(graph);
     Inlining inlining(context.math);
     Graph made =
         RLX_TRY(with_replaced(graph, [&](GraphCopy& copy, uint32_t index) { return inlining.replaced(copy, index); }));

@@ -11,11 +11,19 @@ static bool commutes(const OpInfo& info, size_t inputs) {
   return info.is(kCommutative) && inputs == 2;
 }
 
+// Every bit of the result depends on all bits of the value: for sums of hashes, and for tables that look at the low
+// bits of a hash. The finalizer of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+// 2014).
+static size_t hash_spread(size_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+  return value ^ (value >> 31);
+}
+
 // What an input adds to the sum that is the hash of a node. In a sum, one input can be changed without a look at the
 // others.
 static size_t hash_of_input(const OpInfo& info, size_t inputs, size_t input, Value value) {
-  size_t hash = hash_mix(hash_mix(key_of(value), 0), commutes(info, inputs) ? 0 : input);
-  return hash ^ (hash >> 29);
+  return hash_spread(hash_mix(hash_mix(key_of(value), 0), commutes(info, inputs) ? 0 : input));
 }
 
 size_t KnownNodes::hash_of(const OpInfo& info, std::span<const Value> in, const Attrs& attrs) {

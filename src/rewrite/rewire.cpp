@@ -190,7 +190,7 @@ void Workspace::enqueue(uint32_t node) {
 // ---- news of changes ----
 // A change is heard by each node whose rules may see it: a node below reads another value now, or has lost a use. News
 // goes up as far as rules look down, and better facts go on from there. It waits in each node until the loop comes to
-// it, so that thousands of changes below one node are told to its users once.
+// it, or to its end if it has passed the node, so that thousands of changes below one node are told to its users once.
 
 // The node may match now, and has something to tell.
 void Workspace::hear(uint32_t node, const News& below) {

@@ -18,6 +18,10 @@ static constexpr uint64_t kVisitsPerNode = 64;
 // How many readers rules may follow, for each node and for a graph. A network takes a few for each of its quotients.
 static constexpr uint64_t kFollowedPerNode = 64, kFollowed = 1 << 14;
 
+// A node with more readers, which the loop has passed, tells them only when the loop has come to its end: each node
+// behind it may have news for it.
+static constexpr uint32_t kFewReaders = 16;
+
 Workspace::Workspace(Graph graph, const RuleSet& rules, const RewriteOptions& options)
     : rules_(rules),
       options_(options),
@@ -138,13 +142,26 @@ Workspace::Queued Workspace::first_queued() {
   return !queue_.empty() && given > queue_.top() ? queue_.top() : given;
 }
 
-// The node to visit next, which has heard the news from all nodes before it; UINT32_MAX at the end.
-uint32_t Workspace::next() {
+// The first queued node, which has heard the news from all nodes before it.
+Workspace::Queued Workspace::first_informed() {
   Queued first = first_queued();
   for (; !news_.empty() && !(news_.top() > first); first = first_queued()) {
     uint32_t node = news_.top().node;
     news_.pop();
-    tell_users(node);
+    if (states_[node].position < position_ && uses_.count(node) > kFewReaders)
+      late_.push_back(node);
+    else
+      tell_users(node);
+  }
+  return first;
+}
+
+// The node to visit next; UINT32_MAX at the end.
+uint32_t Workspace::next() {
+  Queued first = first_informed();
+  while (first.node == UINT32_MAX && !late_.empty()) {
+    for (uint32_t node : std::exchange(late_, {})) tell_users(node);
+    first = first_informed();
   }
   if (first.node == UINT32_MAX) return first.node;
   if (!queue_.empty() && queue_.top().node == first.node)

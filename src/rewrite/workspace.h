@@ -109,6 +109,7 @@ class Workspace {
 
   void enqueue(uint32_t node);
   Queued first_queued();
+  Queued first_informed();
   void hear(uint32_t node, const News& below);
   void announce(uint32_t node, const News& news);
   void tell_users(uint32_t node);
@@ -127,11 +128,12 @@ class Workspace {
   std::vector<Choice> rules_for_;                           // by op
   std::vector<uint32_t> to_merge_;                          // nodes with changed inputs: each may equal another now
 
-  Queue queue_;            // new nodes, and nodes to visit again
-  Queue news_;             // nodes that have something to tell
-  uint32_t cursor_ = 0;    // the next given node that was not visited yet
-  uint32_t given_ = 0;     // the number of nodes in the given graph
-  uint32_t position_ = 0;  // of the anchor of this attempt
+  Queue queue_;                 // new nodes, and nodes to visit again
+  Queue news_;                  // nodes that have something to tell
+  std::vector<uint32_t> late_;  // those that tell it at the end of the loop
+  uint32_t cursor_ = 0;         // the next given node that was not visited yet
+  uint32_t given_ = 0;          // the number of nodes in the given graph
+  uint32_t position_ = 0;       // of the anchor of this attempt
   uint64_t visits_ = 0, visit_budget_;
   uint64_t heard_ = 0;                     // news
   uint64_t followed_ = 0, follow_budget_;  // readers that rules have looked at on their way to a jump

@@ -59,6 +59,32 @@ static double visits_a_node(int count) {
   return static_cast<double>(report.visits) / static_cast<double>(graph->nodes().size());
 }
 
+// Each of 40 branches decides the next, and has a guard that the graph around it lacks: the rule leaves them to rounds
+// over the graph.
+static bool are_all_decided(int nodes_a_branch) {
+  std::string text = "graph (n) {\nx0 = input f32[n]\nb = input bool[]\nc0 = constant bool[] {1}\n";
+  const std::string inputs = "graph {\nu = input f32[n]\nq = input bool[]\n";
+  std::string other = "v0 = cos(u)\n";
+  for (int i = 0; i < nodes_a_branch; i++) other += format("v{} = sin(v{})\n", i + 1, i);
+  other += format("output v{}\noutput q\n", nodes_a_branch) + "}\n";
+  for (int i = 0; i < 40; i++)
+    text += format("x{}, r{} = if(c{}, x{}, b) then=", i + 1, i + 1, i, i) + inputs +
+            format("v = slice(u) starts=[n-{}] ends=[n] axes=[0]\n", i + 1) +
+            "s = reduce(v) fn=sum\nw = add(u, s)\nt = constant bool[] {1}\noutput w\noutput t\n} else=" + inputs +
+            other + format("c{} = bit_or(b, r{})\n", i + 1, i + 1);
+  auto graph = parse(text + "output x40\n}");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  auto made = test::find_transform("branches")->run(*graph);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return !test::has_op(*made, Op::kIf);
+}
+
+// A round over few nodes is cheap, whatever the number of rounds. The nodes of branches count: each round copies them.
+TEST(body_growth, rounds_over_many_nodes_of_branches_come_to_an_end) {
+  EXPECT_TRUE(are_all_decided(1));
+  EXPECT_FALSE(are_all_decided(1000));
+}
+
 TEST(body_growth, branches_with_params_that_decide_each_other_are_inlined_in_one_walk) {
   EXPECT_LT(visits_a_node(200), 1.3 * visits_a_node(20) + 1);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rules ask of constants and of values with many readers. Work is counted, not time.
+// What rules ask of constants and of values with many readers, and how equal nodes are found. Work is counted, not
+// time.
 #include "ir/text.h"
+#include "rewrite/known_nodes.h"
 #include "rewrite/rule_set.h"
 #include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
@@ -91,6 +93,48 @@ TEST(work, changes_below_one_node_are_told_to_its_readers_once) {
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_FALSE(test::has_op(*made, Op::kFlip));
   EXPECT_LT(report.visits, 10 * graph.nodes().size());
+}
+
+// Each value loses a reader after the loop has passed the node that all of them flow into, and the readers of that.
+TEST(work, changes_behind_one_node_are_told_to_its_readers_once) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {4}), one = b.scalar(DType::kF32, 1);
+  std::vector<Expr> values, products;
+  for (int i = 0; i < 500; i++) values.push_back(unary(Op::kSin, x * (i + 2.5)));
+  Expr all = concat(values, 0);
+  for (int i = 0; i < 2000; i++) output(b, ("y" + std::to_string(i)).c_str(), slice(all + (i + 2.25), 0, 0, 1));
+  for (Expr value : values) products.push_back(unary(Op::kCos, value * one));
+  output(b, "z", concat(products, 0));
+  RewriteReport report;
+  auto made = test::find_transform("canonicalize")->run(graph, Bounds::kError, &report);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  auto has_no_rest = [](const RewriteReport::Line& line) { return line.reason == kOutOfBudget; };
+  EXPECT_TRUE(std::ranges::none_of(report.lines, has_no_rest));
+  EXPECT_LT(report.visits, 10 * graph.nodes().size());
+}
+
+// Graphs are regular, and a table with open addressing must not pile their nodes up.
+// Slots looked at for each node, where node i reads the nodes i * step and i * step + distance.
+static double probes(Op op, uint32_t step, uint32_t distance) {
+  constexpr uint32_t kNodes = 20000, kSlots = 1 << 16;
+  std::vector<bool> taken(kSlots);
+  const OpInfo& info = op_table().info(op);
+  size_t looks = 0;
+  for (uint32_t i = 0; i < kNodes; i++) {
+    std::array in{Value{i * step, 0}, Value{i * step + distance, 0}};
+    size_t at = KnownNodes::hash_of(info, in, {}) % kSlots;
+    for (looks++; taken[at]; looks++) at = (at + 1) % kSlots;
+    taken[at] = true;
+  }
+  return static_cast<double>(looks) / kNodes;
+}
+
+TEST(work, nodes_of_regular_graphs_are_spread_over_the_table) {
+  for (Op op : {Op::kAdd, Op::kSub})
+    for (uint32_t step : {1, 2, 3, 7})
+      for (uint32_t distance : {0, 1, 2, 3, 4, 8, 16, 32, 100, 128})
+        EXPECT_LT(probes(op, step, distance), 2) << "step " << step << ", distance " << distance;
 }
 
 }  // namespace rlx

@@ -2,6 +2,7 @@
 // What bodies take of the program around them: prepared values that they share, and memory that reports name.
 #include "ir/text.h"
 #include "runtime/model.h"
+#include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
 #include "tests/unit/tensors.h"
 
@@ -167,6 +168,44 @@ TEST(bodies, do_not_copy_a_carry_that_they_pass_on) {
       ASSERT_TRUE(got.ok() && want.ok()) << got.status().message() << want.status().message();
       for (size_t i = 0; i < 2; i++) expect_near((*got)[i], (*want)[i]);
     }
+  }
+}
+
+// The branch is known, and its input alone tells what n is. Its nodes have no size for n outside of it.
+TEST(bodies, that_alone_tell_a_size_are_not_inlined) {
+  const std::string text = R"(graph (n in [0, 100]) {
+    x = input f32[3]
+    yes = constant bool[] {true}
+    y = if(yes, x) then=graph {
+      a = input f32[n]
+      d = pad(a) lo=[0] hi=[n]
+      s = reduce(d) fn=sum
+      output s
+    } else=graph {
+      a = input f32[n]
+      s = reduce(a) fn=sum
+      output s
+    }
+    output y
+  })";
+  for (const char* device : {"cpu", "reference"}) {
+    auto program = compiled(text, {{"dims.n", int64_t{3}}}, nullptr, device);
+    ASSERT_TRUE(program);
+    EXPECT_TRUE(test::has_op(program->plan().graph(), Op::kIf)) << device;
+    auto got = program->run({}, std::array{row({1, 2, 4})}, {}, 1);
+    ASSERT_TRUE(got.ok()) << device << ": " << got.status().message();
+    expect_near((*got)[0], filled({}, 7));
+  }
+}
+
+TEST(bodies, and_graphs_know_the_sizes_that_options_give) {
+  for (const char* device : {"cpu", "reference"}) {
+    auto program = compiled("graph (n in [0, 100]) {\nx = input f32[3]\ny = pad(x) lo=[0] hi=[n]\noutput y\n}",
+                            {{"dims.n", int64_t{2}}}, nullptr, device);
+    ASSERT_TRUE(program);
+    auto got = program->run({}, std::array{row({1, 2, 4})}, {}, 1);
+    ASSERT_TRUE(got.ok()) << device << ": " << got.status().message();
+    expect_near((*got)[0], row({1, 2, 4, 0, 0}));
   }
 }
 
