@@ -114,8 +114,8 @@ TEST(work, changes_behind_one_node_are_told_to_its_readers_once) {
   EXPECT_LT(report.visits, 10 * graph.nodes().size());
 }
 
-// Graphs are regular, and a table with open addressing must not pile their nodes up.
-// Slots looked at for each node, where node i reads the nodes i * step and i * step + distance.
+// The slots of a table with open addressing that are looked at for each node, where node i reads the nodes i * step and
+// i * step + distance. Graphs are as regular, and their nodes must not pile up.
 static double probes(Op op, uint32_t step, uint32_t distance) {
   constexpr uint32_t kNodes = 20000, kSlots = 1 << 16;
   std::vector<bool> taken(kSlots);
