@@ -25,36 +25,14 @@ static std::optional<bool> known_condition(const Graph& graph, const Node& node)
   return condition ? std::optional(condition->as<uint8_t>()[0] != 0) : std::nullopt;
 }
 
-// Whether an input of the graph, or of one around it, or a node tells the size of the symbol.
-static bool is_told(const Graph& graph, const std::string& symbol) {
-  auto is_symbol = [&](const Dim& dim) { return dim.symbol_name() && *dim.symbol_name() == symbol; };
-  for (const Graph* it = &graph; it; it = it->around())
-    for (uint32_t input : it->inputs())
-      if (std::ranges::any_of(it->node(input).out[0].dims, is_symbol)) return true;
-  return graph.is_fresh(symbol);
-}
-
-// Whether only the branch tells the size of a symbol: of n, where its input is declared f32[n] and the operand has 3
-// rows.
-static bool tells_sizes(const Graph& branch, const Graph& graph, const Node& node) {
-  for (size_t i = 0; i < branch.inputs().size(); i++) {
-    const std::vector<Dim>& declared = branch.node(branch.inputs()[i]).out[0].dims;
-    const std::vector<Dim>& given = graph.type(node.in[i + 1]).dims;
-    for (size_t axis = 0; axis < declared.size(); axis++)
-      if (const std::string* symbol = declared[axis].symbol_name())
-        if (declared[axis] != given[axis] && !is_told(graph, *symbol)) return true;
-  }
-  return false;
-}
-
 // The branch that the node takes, if it is known and can be inlined. A branch that decides sizes, or an `if` that names
-// sizes, is not inlined: these sizes would need other names. One that alone tells a size would leave it unknown.
+// sizes, is not inlined: these sizes would need other names.
 static const Graph* known_branch(const Graph& graph, const Node& node) {
   if (node.op != Op::kIf || node.attrs.has("symbols") || node.attrs.has("chosen")) return nullptr;
   std::optional<bool> condition = known_condition(graph, node);
   if (!condition) return nullptr;
   const Graph& branch = *node.attrs.graph(*condition ? "then" : "else");
-  return decided_sizes(branch).empty() && !tells_sizes(branch, graph, node) ? &branch : nullptr;
+  return decided_sizes(branch).empty() ? &branch : nullptr;
 }
 
 bool has_known_branch(const Graph& graph, const PassContext&) {

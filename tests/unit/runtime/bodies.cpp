@@ -171,42 +171,22 @@ TEST(bodies, do_not_copy_a_carry_that_they_pass_on) {
   }
 }
 
-// The branch is known, and its input alone tells what n is. Its nodes have no size for n outside of it.
-TEST(bodies, that_alone_tell_a_size_are_not_inlined) {
-  const std::string text = R"(graph (n in [0, 100]) {
-    x = input f32[3]
-    yes = constant bool[] {true}
-    y = if(yes, x) then=graph {
-      a = input f32[n]
-      d = pad(a) lo=[0] hi=[n]
-      s = reduce(d) fn=sum
-      output s
-    } else=graph {
-      a = input f32[n]
-      s = reduce(a) fn=sum
-      output s
+// No input tells what n is. Of the second graph, the branch alone would, but its nodes take its place.
+TEST(bodies, that_are_inlined_know_the_sizes_that_options_give) {
+  const std::string head = "graph (n in [0, 100]) {\nx = input f32[3]\n", padded = "p = pad(x) lo=[0] hi=[n]\n";
+  const std::string branch = "graph {\nx = input f32[n]\n" + padded + "y = reduce(p) fn=sum\noutput y\n}";
+  const std::string plain = head + padded + "y = reduce(p) fn=sum\noutput y\n}";
+  const std::string chosen =
+      head + "yes = constant bool[] {true}\ny = if(yes, x) then=" + branch + " else=" + branch + "\noutput y\n}";
+  for (const std::string& text : {plain, chosen})
+    for (const char* device : {"cpu", "reference"}) {
+      auto program = compiled(text, {{"dims.n", int64_t{3}}}, nullptr, device);
+      ASSERT_TRUE(program);
+      EXPECT_FALSE(test::has_op(program->plan().graph(), Op::kIf)) << device;
+      auto got = program->run({}, std::array{row({1, 2, 4})}, {}, 1);
+      ASSERT_TRUE(got.ok()) << device << ": " << got.status().message();
+      expect_near((*got)[0], filled({}, 7));
     }
-    output y
-  })";
-  for (const char* device : {"cpu", "reference"}) {
-    auto program = compiled(text, {{"dims.n", int64_t{3}}}, nullptr, device);
-    ASSERT_TRUE(program);
-    EXPECT_TRUE(test::has_op(program->plan().graph(), Op::kIf)) << device;
-    auto got = program->run({}, std::array{row({1, 2, 4})}, {}, 1);
-    ASSERT_TRUE(got.ok()) << device << ": " << got.status().message();
-    expect_near((*got)[0], filled({}, 7));
-  }
-}
-
-TEST(bodies, and_graphs_know_the_sizes_that_options_give) {
-  for (const char* device : {"cpu", "reference"}) {
-    auto program = compiled("graph (n in [0, 100]) {\nx = input f32[3]\ny = pad(x) lo=[0] hi=[n]\noutput y\n}",
-                            {{"dims.n", int64_t{2}}}, nullptr, device);
-    ASSERT_TRUE(program);
-    auto got = program->run({}, std::array{row({1, 2, 4})}, {}, 1);
-    ASSERT_TRUE(got.ok()) << device << ": " << got.status().message();
-    expect_near((*got)[0], row({1, 2, 4, 0, 0}));
-  }
 }
 
 // One carry stays, one takes its value, and the size of one changes.
