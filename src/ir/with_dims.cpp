@@ -92,15 +92,35 @@ static AttrValue with_names(const AttrValue& value, const SymbolDims& names) {
   return list.empty() ? value : AttrValue(std::move(list));
 }
 
+static Status wrong_size(std::string message, const AttrDef& def, std::string expected, std::string got) {
+  return Status(Code::kShape, std::move(message))
+      .with(kDependsOnSizes, "1")
+      .with("value", def.name)
+      .with("expected", std::move(expected))
+      .with("got", std::move(got));
+}
+
+// A number that a size becomes must be legal, as if it had been given: `k` of top_k may not be negative.
+static Status check_number(const AttrDef& def, const AttrValue& made) {
+  Status status = check_coerced(def, made);
+  if (status.ok()) return {};
+  auto detail = [&](std::string_view key) { return status.detail(key) ? *status.detail(key) : ""; };
+  return wrong_size(std::string(status.message()), def, detail("expected"), detail("got"));
+}
+
+static Result<Dim> with_dims(const AttrDef& def, const Dim& dim, const SymbolDims& dims) {
+  Dim made = with_dims(dim, dims);
+  RLX_TRY(check_number(def, made));
+  return made;
+}
+
 // The number -1 means "computed from the others"; an expression never does. So one that becomes -1 is an error.
 static Result<std::vector<Dim>> with_dims(const AttrDef& def, const std::vector<Dim>& list, const SymbolDims& dims) {
   std::vector<Dim> made = with_dims(list, dims);
   for (size_t i = 0; i < list.size() && def.role == AttrRole::kSizes; i++)
     if (made[i].is(-1) && !list[i].is_literal())
-      return Status(Code::kShape, "the size " + shortened(list[i].text()) + " is negative")
-          .with(kDependsOnSizes, "1")
-          .with("expected", "0 or more")
-          .with("got", "-1");
+      return wrong_size("the size " + shortened(list[i].text()) + " is negative", def, "0 or more", "-1");
+  RLX_TRY(check_number(def, made));
   return made;
 }
 
@@ -111,7 +131,7 @@ static Result<Attrs> with_dims(const Attrs& attrs, const SymbolDims& dims, Graph
   for (size_t i = 0; i < attrs.values().size(); i++) {
     const AttrValue& value = attrs.values()[i];
     const AttrDef& def = attrs.info()->attrs[i];
-    if (auto* dim = std::get_if<Dim>(&value)) made.set(i, with_dims(*dim, dims));
+    if (auto* dim = std::get_if<Dim>(&value)) made.set(i, RLX_TRY(with_dims(def, *dim, dims)));
     if (auto* list = std::get_if<std::vector<Dim>>(&value)) made.set(i, RLX_TRY(with_dims(def, *list, dims)));
     if (def.names_decided()) made.set(i, std::monostate());
     if (def.names == NamedSymbols::kCarried) made.set(i, with_names(value, renamed));
@@ -184,9 +204,10 @@ class Copying {
       return node.op == Op::kInput ? to_.add_input(name, type.dtype, with_dims(type.dims, dims_))
                                    : to_.add_param(name, type.dtype, with_dims(type.dims, dims_));
     }
-    Attrs attrs = RLX_TRY(with_dims(node.attrs, dims_, to_));
-    if (from_.info(node).decides_sizes) attrs = RLX_TRY(with_own_names(node, std::move(attrs)));
-    return add(node, std::move(attrs));
+    auto attrs = with_dims(node.attrs, dims_, to_);
+    if (!attrs.ok()) return to_.with_subject(from_.info(node), node.name, std::move(attrs).status());
+    if (from_.info(node).decides_sizes) attrs = RLX_TRY(with_own_names(node, *std::move(attrs)));
+    return add(node, *std::move(attrs));
   }
 
   Result<Value> add(const Node& node, Attrs attrs) {

@@ -514,6 +514,19 @@ graph (n, m) {
   EXPECT_EQ(code(2, 3), Code::kShape);
 }
 
+// Not even in a graph for the sizes of one run, where no guard is left to say so.
+TEST(at_sizes, a_number_that_a_size_becomes_is_legal) {
+  auto graph = parse("graph (m) {\nx = input f32[m]\ny, z = top_k(x) k=m-2\noutput y\n}");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_TRUE(at_sizes(*graph, {{"m", 2}}).ok());
+  Status few = at_sizes(*graph, {{"m", 1}}).status();
+  EXPECT_EQ(few.code(), Code::kShape);
+  EXPECT_EQ(few.message(), "top_k 'y': 'k' must be at least 0, not -1");
+  auto model = *Model::create(env_with(1), *graph, nullptr, {});
+  EXPECT_TRUE(model->run("", {}, std::array{noise({2})}, {}, 1).ok());
+  EXPECT_EQ(model->run("", {}, std::array{noise({1})}, {}, 1).status().code(), Code::kShape);
+}
+
 TEST(at_sizes, bodies_get_the_sizes_that_they_share) {
   auto graph = parse(R"(
 graph (n) {
