@@ -152,4 +152,39 @@ TEST(facts, a_loop_has_the_phase_of_what_it_reads) {
   EXPECT_EQ(phase("param", "c = param f32[4]\n d = add(a, c)"), Phase::kRun);
 }
 
+static std::string scan_of(const std::string& name, const std::string& from, const std::string& length,
+                           const std::string& inner = "") {
+  return name + " = scan(" + from + ") n_carry=1 n_xs=0 length=" + length + " body=graph {\na = input f32[4]\n" +
+         inner + "b = exp(a)\noutput b\n}\n";
+}
+
+static std::string while_of(const std::string& attrs) {
+  return "c = while(a) n_carry=1" + attrs +
+         " cond=graph {\na = input f32[4]\nm = reduce(a) fn=max\nc = is_nan(m)\noutput c\n} body=graph {\n"
+         "a = input f32[4]\nb = exp(a)\noutput b\n}\n";
+}
+
+// Only a run can be cancelled. The trips of loops in a body count too. A `while` that is not in one always belongs to
+// it.
+TEST(facts, a_loop_of_many_trips_belongs_to_the_run) {
+  auto phase = [](const std::string& loop, const std::string& x = "f32[4]") {
+    auto graph = parse("graph (n) {\nz = input f32[n]\nx = param " + x + "\n" + loop + "output y\noutput z\n}");
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    return graph.ok() ? Facts(*graph).phase(graph->outputs()[0].value.node) : Phase::kRun;
+  };
+  EXPECT_EQ(phase(scan_of("y", "x", "65536")), Phase::kResident);
+  EXPECT_EQ(phase(scan_of("y", "x", "65537")), Phase::kRun);
+  EXPECT_EQ(phase(scan_of("y", "x", "n")), Phase::kSized);
+  EXPECT_EQ(phase(scan_of("y", "x", "256", scan_of("c", "a", "255"))), Phase::kResident);
+  EXPECT_EQ(phase(scan_of("y", "x", "256", scan_of("c", "a", "256"))), Phase::kRun);
+  EXPECT_EQ(phase(scan_of("y", "x", "256", scan_of("c", "a", "128") + scan_of("d", "c", "128"))), Phase::kRun);
+  EXPECT_EQ(phase(scan_of("y", "x", "0", scan_of("c", "a", "65537"))), Phase::kResident);
+  EXPECT_EQ(phase(scan_of("y", "x", "256", while_of(" max_trips=255"))), Phase::kResident);
+  EXPECT_EQ(phase(scan_of("y", "x", "256", while_of(" max_trips=256"))), Phase::kRun);
+  EXPECT_EQ(phase(scan_of("y", "x", "2", while_of(""))), Phase::kRun);
+  const std::string over_rows = "y = scan(x) n_carry=0 n_xs=1 body=graph {\na = input f32[1]\noutput a\n}\n";
+  EXPECT_EQ(phase(over_rows, "f32[65536,1]"), Phase::kResident);
+  EXPECT_EQ(phase(over_rows, "f32[65537,1]"), Phase::kRun);
+}
+
 }  // namespace rlx
