@@ -335,8 +335,8 @@ Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> input
 
 Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs, const ParamTensors& params,
                                       EvalOptions options, SymbolSizes* sizes) {
-  SymbolSizes known = sizes ? std::move(*sizes) : SymbolSizes();
-  Interpreter interpreter(graph, {params, options}, RLX_TRY(bind_sizes(graph, inputs, std::move(known))));
+  SymbolSizes bound = RLX_TRY(bind_sizes(graph, inputs, sizes ? *sizes : SymbolSizes()));
+  Interpreter interpreter(graph, {params, options}, std::move(bound));
   std::vector<Tensor> results = RLX_TRY(interpreter.run(inputs));
   if (sizes) *sizes = interpreter.sizes();
   return results;

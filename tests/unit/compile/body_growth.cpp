@@ -79,7 +79,8 @@ static bool are_all_decided(int nodes_a_branch) {
   return !test::has_op(*made, Op::kIf);
 }
 
-// A round over few nodes is cheap, whatever the number of rounds. The nodes of branches count: each round copies them.
+// A round over few nodes is cheap, whatever the number of rounds. The nodes of branches count: each round walks them
+// too.
 TEST(body_growth, rounds_over_many_nodes_of_branches_come_to_an_end) {
   EXPECT_TRUE(are_all_decided(1));
   EXPECT_FALSE(are_all_decided(1000));

@@ -514,7 +514,7 @@ graph (n, m) {
   EXPECT_EQ(code(2, 3), Code::kShape);
 }
 
-// Not even in a graph for the sizes of one run, where no guard is left to say so.
+// A graph for the sizes of one run has no guard left that says so.
 TEST(at_sizes, a_number_that_a_size_becomes_is_legal) {
   auto graph = parse("graph (m) {\nx = input f32[m]\ny, z = top_k(x) k=m-2\noutput y\n}");
   ASSERT_TRUE(graph.ok()) << graph.status().message();
