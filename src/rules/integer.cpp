@@ -105,12 +105,13 @@ static Expr conv_of_integers(const Match& m) {
   return m.is_refused(y) ? m.miss("no kernel for the convolution") : y;
 }
 
-// The least and the largest of the numbers of a constant; absent if one of them is not normal and above 0.
+// The least and the largest of the numbers of a constant, which may be reshaped; absent if one of them is not normal
+// and above 0.
 struct Extremes {
   double lo, hi;
 };
 static std::optional<Extremes> extremes(const Match& m, Expr scale) {
-  const Tensor* constant = m.graph().constant(scale.value());
+  const Tensor* constant = m.graph().constant(m.under_views(scale, any_reshape).value());
   if (!constant || constant->dtype() != DType::kF32 || constant->count() == 0) return std::nullopt;
   const auto* numbers = reinterpret_cast<const float*>(constant->data());
   auto [lo, hi] = std::minmax_element(numbers, numbers + constant->count());
