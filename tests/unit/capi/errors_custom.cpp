@@ -338,6 +338,14 @@ TEST_F(CustomOpTest, mistakes_with_bodies) {
                 .find("'effects' is not for 'it'"),
             std::string::npos)
       << failed;
+  rlx_graph_t* pairs = read("graph (n) { x = input f32[2,n]\n y = neg(x)\n output y }");
+  ASSERT_EQ(add("pairs", pairs), "");
+  rlx_graph_release(pairs);
+  EXPECT_EQ(said("graph { x = input f32[2,3]\n y = custom(x) name=pairs\n output y }"), "");
+  EXPECT_NE(
+      said("graph { x = input f32[5,3]\n y = custom(x) name=pairs\n output y }").find("the body's input 'x', axis 0"),
+      std::string::npos)
+      << failed;
 }
 
 TEST_F(CustomOpTest, mistakes_with_functions) {

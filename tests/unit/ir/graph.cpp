@@ -151,6 +151,14 @@ TEST(graph, a_guard_of_one_size_proves_what_is_weaker) {
   EXPECT_FALSE(graph.implies(Guard::kLessEqual, 1, n));
 }
 
+TEST(graph, a_size_that_is_its_minimum_with_a_longer_one_is_bounded_by_it) {
+  Graph graph;
+  Dim n = Dim::symbol("n"), longer = 2 * Dim::symbol("k") + 3;
+  ASSERT_TRUE(graph.add_guard({Guard::kEqual, n, min(n, longer), ""}).ok());
+  EXPECT_EQ(graph.guards()[0].relation, Guard::kLessEqual);
+  EXPECT_TRUE(graph.implies(Guard::kLessEqual, n, longer));
+}
+
 // With m >= 2, it says that m = 2, whichever of the two comes first.
 TEST(graph, a_size_that_is_its_minimum_with_another_is_bounded_by_it) {
   Dim m = Dim::symbol("m");

@@ -112,6 +112,19 @@ TEST(text, bodies_declare_what_no_graph_around_does) {
   EXPECT_EQ(print(*again), print(graph));
 }
 
+TEST(text, a_string_that_is_no_word_is_quoted) {
+  auto graph = parse(R"(graph {
+    a = input f32[2,3]
+    b = input f32[3,4]
+    y = einsum(a, b) equation="ij,jk->ik"
+    output y
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  auto again = parse(print(*graph));
+  ASSERT_TRUE(again.ok()) << print(*graph) << again.status().message();
+  EXPECT_EQ(print(*again), print(*graph));
+}
+
 TEST(text, every_bit_of_a_constant_survives) {
   Graph graph;
   auto constant = [&](DType dtype, std::vector<uint8_t> bytes) {

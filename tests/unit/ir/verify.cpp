@@ -46,21 +46,18 @@ TEST_F(verifier, repeats_the_checks_of_the_builder) {
   EXPECT_EQ(failure(), "not a valid graph: add 'sum' (%5): [4,2] and [n,2] do not broadcast: n is not 4");
 }
 
-// The second guard is n = k once the first one is known.
+// The second guard is n = k once the first one is known, or k = n, by the names.
 TEST_F(verifier, takes_guards_that_others_decide) {
-  auto made = parse(R"(graph "g" (n, k) {
-    t = input bool[4,4]
-    s = input f32[n,k]
-    r = slice(t) starts=[0] ends=[n] axes=[1]
-    y = where(r, s, s)
-    output y
-  })");
-  ASSERT_TRUE(made.ok()) << made.status().message();
-  EXPECT_EQ(made->guards().size(), 2u);
-  EXPECT_TRUE(verify(*made).ok()) << verify(*made).message();
+  for (std::string sizes : {"n,k", "k,n"}) {
+    auto made =
+        parse("graph (n, k) {\n t = input bool[4,4]\n s = input f32[" + sizes + "]\n r = slice(t) starts=[0] ends=[" +
+              sizes[0] + "] axes=[1]\n y = where(r, s, s)\n output y\n}");
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_EQ(made->guards().size(), 2u);
+    EXPECT_TRUE(verify(*made).ok()) << verify(*made).message();
+  }
 }
 
-// An equality says the same from either side.
 // A third of 2 is no size. Which guard is found to be in error depends on their order, if one is.
 TEST_F(verifier, takes_guards_that_no_sizes_meet) {
   Graph graph;
@@ -73,6 +70,7 @@ TEST_F(verifier, takes_guards_that_no_sizes_meet) {
   EXPECT_EQ(verify(graph).message(), "");
 }
 
+// An equality says the same from either side.
 TEST_F(verifier, takes_guards_either_way_round) {
   Guard& guard = const_cast<Guard&>(graph_.guards()[0]);
   std::swap(guard.a, guard.b);

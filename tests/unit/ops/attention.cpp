@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Norms, attention and rope: golden values in oracle mode, and shapes that would broadcast by
 // accident.
+#include "ir/text.h"
 #include "op_test.h"
 
 namespace rlx::test {
@@ -152,9 +153,21 @@ TEST(rope, golden_values_with_and_without_positions) {
   expect_golden(Op::kRope, {half, (*tables)[0], (*tables)[1]}, {{"inverse", int64_t{1}}}, {x});
 }
 
+TEST(rope, of_an_image_needs_a_number_of_heads_where_these_are_joined) {
+  auto with = [](const char* attrs) {
+    return parse(std::string("graph {\n x = input f32[1,4,8]\n y = axial_rope_2d(x) end_x=2 end_y=2") + attrs +
+                 "\n output y\n}");
+  };
+  for (const char* attrs : {" num_heads=1", " num_heads=2"}) EXPECT_TRUE(with(attrs).ok()) << attrs;
+  std::string_view needs = "layout bsx needs 'num_heads', at least 1";
+  EXPECT_NE(with("").status().message().find(needs), std::string_view::npos) << with("").status().message();
+}
+
 TEST(rope, a_table_of_other_rows_is_refused_not_stretched) {
   Tensor x = ramp({1, 2, 1, 4}, 0, 1);
   expect_failure(Op::kRope, {x, ramp({3, 2}, 0, 1), ramp({3, 2}, 0, 1)}, {}, Code::kShape, "a table is [3,2]");
+  expect_failure(Op::kRope, {x, ramp({3, 2}, 0, 1), ramp({1, 2}, 0, 1)}, {}, Code::kShape, "a table is [3,2]");
+  expect_failure(Op::kRope, {x, ramp({1, 2}, 0, 1), ramp({3, 2}, 0, 1)}, {}, Code::kShape, "a table is [3,2]");
   expect_failure(Op::kRope, {x, ramp({2, 1, 2}, 0, 1), ramp({2, 1, 2}, 0, 1)}, {}, Code::kShape, "a table is [2,1,2]");
   expect_failure(Op::kRope, {x, ramp({1, 3}, 0, 1), ramp({1, 3}, 0, 1)}, {}, Code::kShape);
   expect_failure(Op::kRope, {x, ramp({1, 2}, 0, 1), ramp({1, 1}, 0, 1)}, {}, Code::kShape, "sin");

@@ -271,6 +271,9 @@ TEST(control, while_refuses_a_carry_that_changes_its_type) {
                    return std::vector{concat(std::array{in[0], in[0]}, 0)};
                  }),
                  Code::kShape, "4 is not 2");
+  expect_failure(Op::kWhile, {x},
+                 with([](Builder&, auto& in) { return std::vector{reduce(in[0], "max", {0}, KeepDims::kNo)}; }),
+                 Code::kShape, "f64[]");
   expect_failure(Op::kWhile, {x}, with([](Builder& b, auto& in) {
                    return std::vector{cast(counted(b, reduce(in[0], "max", {0}, KeepDims::kNo)), DType::kF64)};
                  }),

@@ -75,6 +75,12 @@ TEST(gather, an_index_outside_fails_where_nothing_is_picked_too) {
                  "gather_nd: index -4 at position 0 is outside a size of 3");
 }
 
+TEST(gather, nd_takes_as_many_indices_as_axes_and_no_more) {
+  EXPECT_TRUE(run(Op::kGatherNd, {kX, i64s({1, 2}, {2, 1})}).ok());
+  expect_failure(Op::kGatherNd, {kX, i64s({1, 3}, {0, 0, 0})}, {}, Code::kShape,
+                 "gather_nd: 0 batch dims and 3 indices do not fit x of rank 2 and idx of rank 2");
+}
+
 TEST(gather, nd_drops_a_tuple_if_any_of_its_indices_is_outside) {
   Graph graph;
   Tensor idx = i64s({2, 2}, {2, 5, -1, -2});

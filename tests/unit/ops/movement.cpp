@@ -88,6 +88,14 @@ TEST(movement, pieces_of_a_symbol_add_up_to_it_however_many_there_are) {
   }
 }
 
+// More than the dtypes that a kernel is told of.
+TEST(movement, a_hundred_pieces_are_joined) {
+  std::vector<Tensor> pieces;
+  std::vector<double> all;
+  for (double i = 0; i < 100; i++) pieces.push_back(i32s({1}, {i})), all.push_back(i);
+  expect_op(Op::kConcat, pieces, {{"axis", int64_t{0}}}, i32s({100}, all));
+}
+
 TEST(movement, a_size_of_a_piece_that_may_be_negative_gets_a_guard) {
   Graph graph;
   Builder b(graph);

@@ -9,10 +9,11 @@ namespace rlx {
 
 using namespace testing_programs;
 
-// With this counter, a number is drawn that rounding brings to the upper end.
+// With this counter, a number is drawn that rounding brings to the upper end. The last two ends are the numbers
+// after 1.
 TEST(rng_uniform, stays_below_its_upper_end) {
   for (std::string dtype : {"f16", "bf16"})
-    for (auto [low, high] : {std::pair{1.0, 2.0}, {-2.0, -1.0}, {-1.0, 0.0}}) {
+    for (auto [low, high] : {std::pair{1.0, 2.0}, {-2.0, -1.0}, {-1.0, 0.0}, {1.0, 1.0009765625}, {1.0, 1.0078125}}) {
       auto graph =
           parse("graph {\nkey = input u32[2]\ncounter = input u32[4]\n" +
                 format("y, next = rng_uniform(key, counter) shape=[4] low={} high={} dtype={}\n", low, high, dtype) +

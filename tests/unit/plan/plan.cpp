@@ -164,6 +164,7 @@ TEST(plan, sizes_that_a_branch_counts_set_no_gigabytes_aside) {
   EXPECT_EQ((*plan)->outputs[0].bytes, 9 * 8) << plan_text(**plan);
   EXPECT_TRUE((*plan)->outputs[1].is_open) << plan_text(**plan);
   EXPECT_LT((*plan)->arena_bytes, 1 << 16);
+  EXPECT_NE(plan_text(**plan).find("  size kept <= 9\n;   size free\n"), std::string::npos) << plan_text(**plan);
 }
 
 // Two found sizes multiply, or branches double one again and again: at their upper sizes the values would fill the

@@ -493,6 +493,40 @@ TEST(rewrite_soundness, a_replacement_reads_what_it_was_made_of) {
   EXPECT_EQ(input_of(1), std::pair(Op::kSin, Op::kInput));
 }
 
+// A value is not replaced by one that is made of it, which would read itself; by another one it is.
+TEST(rewrite_soundness, a_value_that_a_rule_offers_closes_no_cycle) {
+  for (bool of_itself : {false, true}) {
+    RuleSet rules;
+    rules.add(exact, "two", {Op::kExp}, [&](const Match& m) {
+      Expr b = m.in(0);
+      m.offer(b.value(), unary(Op::kSin, unary(Op::kCos, of_itself ? b : m.input(b, 0))));
+      return unary(Op::kTanh, m.input(b, 0));
+    });
+    auto graph = rewrite(*parse(R"(graph {
+      x = input f32[2]
+      b = neg(x)
+      y = exp(b)
+      output y
+      output b
+    })"),
+                         rules, {});
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    EXPECT_EQ(graph->node(graph->outputs()[0].value).op, Op::kTanh);
+    EXPECT_EQ(graph->node(graph->outputs()[1].value).op, of_itself ? Op::kNeg : Op::kSin);
+  }
+}
+
+// What a rule has replaced is given to no other one.
+TEST(rewrite_soundness, a_node_that_is_replaced_is_left_alone) {
+  RuleSet rules;
+  int tried = 0;
+  rules.add(exact, "first", {Op::kExp}, [](const Match& m) { return unary(Op::kTanh, m.in(0)); });
+  rules.add(exact, "second", {Op::kExp}, [&](const Match&) { return tried++, Expr(); });
+  auto graph = rewrite(*parse("graph {\n x = input f32[2]\n y = exp(x)\n output y\n}"), rules, {});
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(tried, 0);
+}
+
 // A rule that spells a node in another way (here with an axis from the back) gets the node that is there.
 TEST(rewrite_soundness, a_rule_finds_a_node_by_other_attributes) {
   RuleSet rules;
