@@ -348,6 +348,25 @@ TEST_F(CustomOpTest, mistakes_with_bodies) {
       << failed;
 }
 
+TEST_F(CustomOpTest, names_of_attributes_are_words) {
+  Behaviour does{shape_of_input, scale};
+  ASSERT_EQ(add("it", does), "");
+  const int64_t two = 2;
+  for (std::string name : {"a b", "1a", "a-b"}) {
+    rlx_graph_t* other = nullptr;
+    OK(rlx_graph_create(env, "other", &other));
+    rlx_attrs_t* attrs = nullptr;
+    OK(rlx_attrs_create("name=it", &attrs));
+    rlx_attrs_set_f64(attrs, name.c_str(), 3);
+    rlx_value_t x = rlx_graph_input(other, "x", RLX_F32, &two, 1);
+    rlx_graph_op(other, "custom", &x, 1, attrs);
+    std::string why = words(rlx_graph_status(other));
+    EXPECT_NE(why.find("'" + name + "' is not the name of an attribute"), std::string::npos) << why;
+    rlx_attrs_release(attrs);
+    rlx_graph_release(other);
+  }
+}
+
 TEST_F(CustomOpTest, mistakes_with_functions) {
   auto said = [&](const std::string& fwd, const std::string& more = "") {
     std::string text =
