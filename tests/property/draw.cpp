@@ -177,7 +177,7 @@ Expr Draw::value(Builder& builder, DType dtype, const Shape& shape) {
     if (graph.type(value).dims == shape) known.push_back(value);
   if (!known.empty() && (random.chance(50) || (is_body && !all_literal(shape))))
     return builder.wrap(random.pick(known));
-  if (is_body || !random.chance(80)) {
+  if (is_body || !random.chance(80) || !sizes_of(shape, 0)) {  // an input has no size that a node decides
     auto made = leaf(DTypeSet{dtype}, shape);
     return made ? builder.wrap(*made) : builder.fail(Status(Code::kShape, "no value of this type"));
   }

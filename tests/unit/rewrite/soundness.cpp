@@ -467,6 +467,14 @@ TEST(rewrite_soundness, rules_that_make_more_and_more_come_to_an_end) {
   EXPECT_EQ(report.lines.back().reason, kOutOfBudget);
 }
 
+static constexpr const char* kReadTwice = R"(graph {
+  x = input f32[2]
+  b = neg(x)
+  y = exp(b)
+  output y
+  output b
+})";
+
 // The nodes of a replacement keep their operands, even if the rule also offers another value in the place of one of
 // these.
 TEST(rewrite_soundness, a_replacement_reads_what_it_was_made_of) {
@@ -476,14 +484,7 @@ TEST(rewrite_soundness, a_replacement_reads_what_it_was_made_of) {
     m.offer(b.value(), unary(Op::kSin, m.input(b, 0)));
     return made;
   });
-  auto graph = rewrite(*parse(R"(graph {
-    x = input f32[2]
-    b = neg(x)
-    y = exp(b)
-    output y
-    output b
-  })"),
-                       rules, {});
+  auto graph = rewrite(*parse(kReadTwice), rules, {});
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   auto input_of = [&](size_t output) {
     const Node& node = graph->node(graph->outputs()[output].value);
@@ -502,14 +503,7 @@ TEST(rewrite_soundness, a_value_that_a_rule_offers_closes_no_cycle) {
       m.offer(b.value(), unary(Op::kSin, unary(Op::kCos, of_itself ? b : m.input(b, 0))));
       return unary(Op::kTanh, m.input(b, 0));
     });
-    auto graph = rewrite(*parse(R"(graph {
-      x = input f32[2]
-      b = neg(x)
-      y = exp(b)
-      output y
-      output b
-    })"),
-                         rules, {});
+    auto graph = rewrite(*parse(kReadTwice), rules, {});
     ASSERT_TRUE(graph.ok()) << graph.status().message();
     EXPECT_EQ(graph->node(graph->outputs()[0].value).op, Op::kTanh);
     EXPECT_EQ(graph->node(graph->outputs()[1].value).op, of_itself ? Op::kNeg : Op::kSin);
