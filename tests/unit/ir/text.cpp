@@ -120,6 +120,7 @@ TEST(text, a_string_that_is_no_word_is_quoted) {
     output y
   })");
   ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_NE(print(*graph).find("equation=\"ij,jk->ik\""), std::string::npos) << print(*graph);
   auto again = parse(print(*graph));
   ASSERT_TRUE(again.ok()) << print(*graph) << again.status().message();
   EXPECT_EQ(print(*again), print(*graph));

@@ -10,7 +10,7 @@ namespace rlx {
 using namespace testing_programs;
 
 // With this counter, a number is drawn that rounding brings to the upper end. The last two ends are the numbers
-// after 1.
+// after 1, of f16 and of bf16.
 TEST(rng_uniform, stays_below_its_upper_end) {
   for (std::string dtype : {"f16", "bf16"})
     for (auto [low, high] : {std::pair{1.0, 2.0}, {-2.0, -1.0}, {-1.0, 0.0}, {1.0, 1.0009765625}, {1.0, 1.0078125}}) {
