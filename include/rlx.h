@@ -438,7 +438,7 @@ RLX_MUST rlx_status_t *rlx_tensor_print(const rlx_tensor_t *tensor, size_t max_e
 
 #define RLX_INPUT 1  /* given at every run                                        */
 #define RLX_OUTPUT 2 /* what a run makes                                          */
-#define RLX_PARAM 3  /* given once: by weights at compile, or by set_param        */
+#define RLX_PARAM 3  /* kept from run to run: from weights at compile, or set_param */
 #define RLX_SYMBOL 4 /* a size that is open until a run                           */
 
 /* A new, empty graph. name: for prints and messages, may be NULL. */
@@ -765,8 +765,8 @@ RLX_MUST rlx_status_t *rlx_exec_set_dim(rlx_exec_t *exec, const char *symbol, in
  * (after the runs in flight), whose bound memory must have room for it. Binding the input begins a new state. */
 RLX_MUST rlx_status_t *rlx_exec_link(rlx_exec_t *exec, size_t output, size_t input);
 
-/* The next runs read back only these n output slots, and may leave the others unwritten; NULL and 0 mean all. Errors:
- * RLX_E_RANGE. */
+/* Later runs, until the next call of this, need to deliver only these n output slots, and may leave the others
+ * unwritten. NULL and 0 mean all. Errors: RLX_E_RANGE. */
 RLX_MUST rlx_status_t *rlx_exec_want(rlx_exec_t *exec, const size_t *outputs, size_t n);
 
 /* Sets options of later runs. There are none yet. Errors: RLX_E_OPTION. */
@@ -781,8 +781,8 @@ RLX_MUST rlx_status_t *rlx_exec_run(rlx_exec_t *exec);
 /* Runs without waiting. The run begins when all n_wait fences are done and all earlier runs of this context have ended;
  * runs of several contexts overlap. Errors of bindings and sizes are returned here, as by rlx_exec_run. *done (a new
  * reference) tells when the run has ended, and how. If a fence in wait or the run before this one fails, the run ends
- * with RLX_E_ABORTED, whatever else it waits for. Links then stand as the failed run found them. A link whose slots
- * were bound since keeps these bindings, and what it held is lost. The context may be used and released meanwhile:
+ * with RLX_E_ABORTED, whatever else it waits for. Links then stand as the failed run found them. If a slot
+ * of a link was bound after the failed run was submitted, the link keeps what is bound now, and its state is lost. The context may be used and released meanwhile:
  * rlx_exec_bind, rlx_exec_set_dim and others act on later runs. Where data decide a size, a call that needs this size
  * waits for the run. Bound memory stays in use until the fence is done. With the env option threads=0, or with threads
  * of the host, the run has ended when this returns, unless a fence in wait is still open: then the thread that waits
@@ -854,8 +854,8 @@ RLX_MUST rlx_status_t *rlx_model_create(const rlx_graph_t *graph, rlx_weights_t 
  * keeps at most cache.capacity of these graphs. rlx_model_graph then has only the inputs and params, and rlx_model_get
  * is RLX_E_UNSUPPORTED. If a rank is open, rlx_graph_print, and rlx_graph_value_info of that input, are
  * RLX_E_UNSUPPORTED too. This call maps the file and all its external data, so no later import looks for them by name;
- * what of it cannot be opened yet is looked for again when it is needed, in the folder that the file is in now. Errors:
- * of both. */
+ * data that cannot be opened in this call are looked for again when an import needs them, in the folder that holds the
+ * file at this call. Errors: of both. */
 RLX_MUST rlx_status_t *rlx_model_open(rlx_env_t *env, const char *path, const rlx_attrs_t *policy, rlx_model_t **out);
 
 /* Takes one more reference and returns its argument. */

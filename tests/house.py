@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# Layer -> the layers that it may include, besides itself (src/README.md draws this).
+# Layer -> the layers that it may include, besides itself (src/README.md has the same table).
 BASE, IR, OPS = {"base"}, {"base", "ir"}, {"base", "ir", "ops"}
 REWRITE = OPS | {"rewrite"}
 RULES = REWRITE | {"rules"}

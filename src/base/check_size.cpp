@@ -20,9 +20,8 @@ static int64_t limit_of(const Interval& range) {
 }
 
 Status check_upper_size(std::string_view symbol, int64_t size, const Interval& range) {
-  RLX_TRY(check_size(symbol, size, range));
   bool is_above = range.hi == Interval::kUnbounded && size > limit_of(range);
-  return is_above ? above_limit(symbol, size, limit_of(range)) : Status();
+  return is_above ? above_limit(symbol, size, limit_of(range)) : check_size(symbol, size, range);
 }
 
 Status check_literal(const Dim& dim) {
@@ -34,9 +33,8 @@ Status check_literal(const Dim& dim) {
 
 Status check_size(std::string_view symbol, int64_t size, const Interval& range) {
   if (size >= range.lo && size <= range.hi) return {};
-  if (size > range.hi && range.hi == Interval::kUnbounded) return above_limit(symbol, size, limit_of(range));
-  std::string wanted =
-      range.hi == Interval::kUnbounded ? format("[{}, inf)", range.lo) : format("[{}, {}]", range.lo, range.hi);
+  bool is_open = range.hi == Interval::kUnbounded && size < range.lo;  // no size is larger than kUnbounded
+  std::string wanted = is_open ? format("[{}, inf)", range.lo) : format("[{}, {}]", range.lo, range.hi);
   return Status(Code::kRange, format("the size '{}' = {} is outside its range {}", symbol, size, wanted))
       .with("value", symbol)
       .with("expected", wanted)

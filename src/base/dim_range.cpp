@@ -2,6 +2,7 @@
 // The range of a dim, given those of its symbols.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "base/dim_memo.h"
 #include "base/dim_parts.h"
@@ -21,12 +22,22 @@ static Interval multiply(Interval a, Interval b) {
   return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
 }
 
-static Interval divide_down(Interval a, Interval b) {
-  if (b.lo <= 0) return {-kLimit, kLimit};
+static Interval divide_down_by_positive(Interval a, Interval b) {
   bool falls = a.lo <= -kLimit, rises = a.hi >= kLimit;
   int64_t most = b.hi >= kLimit ? std::numeric_limits<int64_t>::max() : b.hi;
   return {falls ? -kLimit : std::min(divide_down(a.lo, b.lo), divide_down(a.lo, most)),
           rises ? kLimit : std::max(divide_down(a.hi, b.lo), divide_down(a.hi, most))};
+}
+
+// No run divides by 0: it fails. So the divisor is at least 1, or at most -1.
+static Interval divide_down(Interval a, Interval b) {
+  std::optional<Interval> range;
+  if (b.hi >= 1) range = divide_down_by_positive(a, {std::max<int64_t>(b.lo, 1), b.hi});
+  if (b.lo <= -1) {
+    Interval other = divide_down_by_positive({-a.hi, -a.lo}, {std::max<int64_t>(-b.hi, 1), -b.lo});
+    range = range ? Interval{std::min(range->lo, other.lo), std::max(range->hi, other.hi)} : other;
+  }
+  return range.value_or(Interval{-kLimit, kLimit});
 }
 
 // ---- sums whose terms depend on each other ----

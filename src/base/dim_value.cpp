@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/dim_parts.h"
+#include "base/shortened.h"
 
 namespace rlx {
 
@@ -25,7 +26,13 @@ static bool is_saturated(int64_t value) {
 }
 
 static Result<int64_t> divide_down(const Atom& atom, int64_t a, int64_t b) {
-  if (b == 0) return Status(Code::kShape, "division by zero in the size " + atom.a.text() + " / " + atom.b.text());
+  if (b == 0) {
+    std::string quotient = shortened(atom.a.text()) + " / " + shortened(atom.b.text());
+    return Status(Code::kShape, "division by zero in the size " + quotient)
+        .with("value", quotient)
+        .with("expected", "a divisor other than 0")
+        .with("got", "0");
+  }
   if (is_saturated(a)) return too_large(atom.a);
   return divide_down(a, b);
 }

@@ -49,7 +49,7 @@ static constexpr Pass kPasses[] = {
     {"widen", widen_halves, may_widen},                      // ops on halves that this device has in f32 only
     {"simplify", simplify, may_simplify},                    // canonicalize and fold again; joins chains of scalars
     {"regions", group_elementwise, may_group},               // the remaining elementwise nodes, a kernel per region
-    {"dce", drop_dead_nodes, has_dead_node},                 // nodes that no output depends on
+    {"dce", drop_dead_nodes, has_dead_node},                 // nodes that no output, effect or guard needs
     {"check-supported", check_supported, has_unsupported},   // names every node left without a kernel, and why
 };
 
@@ -161,8 +161,10 @@ static Status visit_changed_bodies(const Pass& pass, const Graph& graph, PassCon
   return {};
 }
 
-static Status run_in_bodies(const Pass& pass, Graph& graph, PassContext& context) {
-  return visit_changed_bodies(pass, graph, context, [&](uint32_t node, std::string_view attr, Graph body) {
+static Status run_in_bodies(const Pass& pass, Graph& graph, const PassContext& context) {
+  PassContext inside = context;
+  inside.is_body = true;
+  return visit_changed_bodies(pass, graph, inside, [&](uint32_t node, std::string_view attr, Graph body) {
     set_body(graph, node, attr, std::move(body));
   });
 }

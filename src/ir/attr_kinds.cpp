@@ -246,11 +246,10 @@ Status check_coerced(const AttrDef& def, const AttrValue& value) {
 static Result<AttrValue> free_value(const AttrDef& def, const AttrValue& value) {
   if (std::holds_alternative<std::string>(value))
     if (auto special = to_f64(value)) return AttrValue(*special);
-  static constexpr AttrKind kKinds[] = {AttrKind::kI64,  AttrKind::kF64,  AttrKind::kStr,
-                                        AttrKind::kI64s, AttrKind::kF64s, AttrKind::kStrs};
+  static constexpr AttrKind kFreeKinds[] = {AttrKind::kI64,  AttrKind::kF64,  AttrKind::kStr,
+                                            AttrKind::kI64s, AttrKind::kF64s, AttrKind::kStrs};
   auto is_it = [&](AttrKind kind) { return is_of_kind(kind, value); };
-  if (std::none_of(std::begin(kKinds), std::end(kKinds), is_it))
-    return illegal(def, "a number, a string or a list of them", value);
+  if (std::ranges::none_of(kFreeKinds, is_it)) return illegal(def, "a number, a string or a list of them", value);
   auto is_empty = []<class T>(const T& it) {
     if constexpr (IsVector<T>::value) return it.empty();
     return false;

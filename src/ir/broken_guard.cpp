@@ -5,21 +5,25 @@
 
 namespace rlx {
 
-static bool holds(const Guard& guard, const std::string& symbol, int64_t size) {
-  SymbolLookup lookup = [&](std::string_view name) { return name == symbol ? std::optional(size) : std::nullopt; };
-  auto a = evaluate(guard.a, lookup), b = evaluate(guard.b, lookup);
-  return a.ok() && b.ok() && holds(guard.relation, *a, *b);
-}
+// What a guard demands of the only symbol in it: "may be at most 512", "must be 4".
+struct Demand {
+  std::string_view verb, expected;
+  int64_t size;
+};
 
-// The largest size below `broken` at which the guard holds, if it also holds at all smaller sizes; else -1.
-static int64_t largest_legal(const Guard& guard, const std::string& symbol, int64_t broken) {
-  int64_t legal = 1, illegal = broken;
-  if (broken <= 1 || !holds(guard, symbol, legal)) return -1;
-  while (illegal - legal > 1) {
-    int64_t middle = legal + (illegal - legal) / 2;
-    (holds(guard, symbol, middle) ? legal : illegal) = middle;
-  }
-  return legal;
+// None if the guard is not linear in the symbol, or if no size meets it.
+static std::optional<Demand> demand_of(const Guard& guard, const std::string& symbol) {
+  const Dim difference = guard.b - guard.a;
+  auto at = [&](int64_t size) { return evaluate(difference, [&](std::string_view) { return std::optional(size); }); };
+  auto at_zero = at(0), at_one = at(1);
+  int64_t slope = 0;
+  if (!at_zero.ok() || !at_one.ok() || __builtin_sub_overflow(*at_one, *at_zero, &slope)) return std::nullopt;
+  if (slope == 0 || difference != *at_zero + slope * Dim::symbol(symbol)) return std::nullopt;
+  if (guard.relation == Guard::kLessEqual && slope > 0) return std::nullopt;  // a least size
+  if ((*at_zero < 0) == (slope < 0) || *at_zero == INT64_MIN || slope == INT64_MIN) return std::nullopt;
+  int64_t size = *at_zero / -slope;
+  if (guard.relation == Guard::kLessEqual) return Demand{"may be", "at most ", size};
+  return *at_zero % slope == 0 ? std::optional(Demand{"must be", "", size}) : std::nullopt;
 }
 
 // "; the param 'positions' is f32[512,384]": names the params with an axis of this size.
@@ -46,14 +50,14 @@ Status broken_guard(const Graph& graph, const Guard& guard, const SymbolLookup& 
   visit_symbols(guard.b, note);
   int64_t a = RLX_TRY(evaluate(guard.a, sizes)), b = RLX_TRY(evaluate(guard.b, sizes));
   std::optional<int64_t> got = symbols.size() == 1 ? sizes(*symbols.begin()) : std::nullopt;
-  int64_t most = got ? largest_legal(guard, *symbols.begin(), *got) : -1;
-  if (most >= 0)
-    return Status(Code::kShape, format("'{}' may be at most {}: {} needs {}{}; got {}", *symbols.begin(), most,
-                                       guard.where.empty() ? "the graph" : guard.where, text_of(guard),
-                                       params_of_size(graph, most), *got))
+  auto demand = got ? demand_of(guard, *symbols.begin()) : std::nullopt;
+  if (demand)
+    return Status(Code::kShape, format("'{}' {} {}{}: {} needs {}{}; got {}", *symbols.begin(), demand->verb,
+                                       demand->expected, demand->size, guard.where.empty() ? "the graph" : guard.where,
+                                       text_of(guard), params_of_size(graph, demand->size), *got))
         .with("op", op_of(graph, guard.where))
         .with("value", *symbols.begin())
-        .with("expected", format("at most {}", most))
+        .with("expected", format("{}{}", demand->expected, demand->size))
         .with("got", std::to_string(*got));
   return Status(Code::kShape, format("{}{}{} does not hold: {} and {}", guard.where, guard.where.empty() ? "" : ": ",
                                      text_of(guard), a, b))

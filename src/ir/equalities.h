@@ -41,9 +41,9 @@ class SymbolRanges {
 
 class Equalities {
  public:
-  // Learns that the dim is 0. Returns the symbol for which this was solved, or null: the symbol occurs in one term
-  // only, alone, with a coefficient that divides all others; it is not solved yet; and its solution is short. `time`
-  // never falls from one call to the next.
+  // Learns that the dim is 0. Returns the symbol for which this was solved, or null if there is none. Such a symbol
+  // stands in one term only, alone in it, with a coefficient that divides all others, and is not solved yet. Long dims
+  // are not solved. `time` never falls from one call to the next.
   const std::string* learn(const Dim& zero, size_t time);
   // For a symbol that is solved already, but by a formula that is not linear: if this equation gives a linear one, that
   // one replaces it. So n = min(1,m) and n = 1 give n = 1 in either order. The caller has replaced all symbols that

@@ -342,6 +342,10 @@ void Graph::set_attr(uint32_t node, std::string_view name, AttrValue value) {
   nodes_[node].attrs = nodes_[node].attrs.with(name, std::move(value));
 }
 
+void Graph::drop_bytes(uint32_t node) {
+  if (constant({node, 0})) set_attr(node, "value", Tensor());
+}
+
 void Graph::roll_back(const Mark& mark) {
   SizeScope::roll_back(mark.sizes);
   while (nodes_.size() > mark.nodes) {

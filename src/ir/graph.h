@@ -141,11 +141,14 @@ class Graph : public SizeScope {
   void set_input(uint32_t node, size_t input, Value value) { nodes_[node].in[input] = value; }  // of the same type
   // The type must be the same, by `is_same_type`.
   void set_type(Value value, ValueType type) { nodes_[value.node].out[value.output] = std::move(type); }
-  void set_attr(uint32_t node, std::string_view name, AttrValue value);            // must not change the types
+  void set_attr(uint32_t node, std::string_view name, AttrValue value);  // must not change the types
+  // Of a constant that nothing reads any more, so that memory does not grow with each fold. Other nodes stay.
+  void drop_bytes(uint32_t node);
   void set_output(size_t output, Value value) { outputs_[output].value = value; }  // of the same type
   // The verifier checks nodes in an empty graph. This tells it which sizes the nodes checked so far decide (is_fresh).
   void note_decided(const Node& node) { count_decided(node, 1); }
-  // A point to which roll_back returns: it also removes later nodes.
+  // A point to which roll_back returns: it removes later nodes, symbols and guards. Outputs stay, so none may have been
+  // added since.
   struct Mark {
     size_t nodes;
     SizeScope::Mark sizes;
@@ -153,8 +156,8 @@ class Graph : public SizeScope {
   };
   Mark mark() const { return {nodes_.size(), SizeScope::mark()}; }
   void roll_back(const Mark& mark);
-  // The graph of these nodes in this order. It must be topological, and contain all leaves and all nodes that the
-  // others read.
+  // The graph of these nodes in this order. It must be topological, and contain all inputs and params, and all nodes
+  // that the others and the outputs read.
   Graph reordered(std::span<const uint32_t> order) &&;
 
  private:

@@ -80,16 +80,8 @@ class Normaliser {
 
  private:
   Status visit(size_t i, const AttrDef& def) {
-    switch (def.role) {
-      case AttrRole::kPlain:    // not reached: run() skips it
-      case AttrRole::kBesides:  // handled with its axes
-        return {};
-      case AttrRole::kSameAs: return fill(i, attrs_.get(def.with));
-      case AttrRole::kShapeAxis:
-        if (attrs_.dims(def.with).empty()) return {};
-        return set(i, RLX_TRY(checked_axis(axis(i), attrs_.dims(def.with).size())));
-      default: break;
-    }
+    if (def.role == AttrRole::kSameAs) return fill(i, attrs_.get(def.with));
+    if (def.role == AttrRole::kShapeAxis) return shape_axis(i, attrs_.dims(def.with).size());
     if (def.of >= in_.size() || !in_[def.of]) return {};
     const ValueType& type = *in_[def.of];
     switch (def.role) {
@@ -109,12 +101,16 @@ class Normaliser {
       case AttrRole::kUnitAxes:
       case AttrRole::kInsertedAxes:
       case AttrRole::kPairedAxes: return set_of_axes(i, def, type);
+      case AttrRole::kBesides: break;  // handled with its axes
       case AttrRole::kPlain:
-      case AttrRole::kBesides:
       case AttrRole::kSameAs:
-      case AttrRole::kShapeAxis: break;  // not reached: see above
+      case AttrRole::kShapeAxis: break;  // not reached
     }
     return {};
+  }
+
+  Status shape_axis(size_t i, size_t rank) {
+    return rank == 0 ? Status() : set(i, RLX_TRY(checked_axis(axis(i), rank)));
   }
 
   bool absent(size_t i) const { return std::holds_alternative<std::monostate>(attrs_.values()[i]); }

@@ -17,7 +17,8 @@
 
 namespace rlx {
 
-// Ids are ABI. Tables other than the library's own may have ids without an enumerator.
+// Ids below 4000 are ABI; internal ops have the others. Tables other than the library's own may have ids without an
+// enumerator.
 enum class Op : uint16_t {
   kNone = 0,
 #define RLX_PRIMITIVE(id, Enum, name, infer, ...) k##Enum = id,
@@ -35,7 +36,7 @@ enum Trait : uint32_t {
   kElementwise = 1 << 2,  // output i depends on broadcast inputs i only
   kWide = 1 << 3,         // a composite whose half inputs arrive as f32 (semantics.md N7)
   kView = 1 << 4,         // every element of the result is an element of the input, perhaps at another index
-  kInternal = 1 << 5,     // made by passes; a builder cannot make one, but text reads it back
+  kInternal = 1 << 5,     // made by passes and rules; the C API refuses it, but text reads it back
   kLeaf = 1 << 6,         // input, param, constant
   kSpelling = 1 << 7,     // a composite that is only a name for its decomposition: canonicalize expands it
   kInterface = 1 << 8,    // a leaf that the user named: input, param
@@ -120,7 +121,7 @@ struct OpInfo {
   bool moves() const { return is(kView) || is(kCopies); }
   bool cannot_fail() const { return is(kElementwise) || is(kView) || is(kTotal); }
   bool primitive() const { return decompose == nullptr; }
-  bool is_for_users() const { return !is(kInternal) && !is(kLeaf); }  // a builder can make one
+  bool is_for_users() const { return !is(kInternal) && !is(kLeaf); }  // rlx_graph_op can make one
 };
 
 // "x:F, gamma?:F, xs...:A -> y:F, inv_std". A letter group is a union of the sets of dtype.h, or the name of one dtype;

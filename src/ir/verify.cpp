@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "base/contains.h"
 #include "ir/infer.h"
 #include "ir/normal.h"
 #include "ir/probe.h"
@@ -116,34 +115,15 @@ class Verifier {
     return {};
   }
 
-  // Every guard that inference asks for must be known.
+  // Every guard that inference asks for must be known. One that was recorded before another one, which decides a min or
+  // max in it, has another form than inference finds now. So we compare values, not forms.
   Status check_guards() const {
     for (size_t i = known_guards_; i < scope_.guards().size(); i++) {
       const Guard& guard = scope_.guards()[i];
-      if (!is_known_otherwise(guard) && !holds_at_samples(graph_, guard))
+      if (!holds_at_samples(graph_, guard))
         return wrong("not a valid graph: " + guard.where + " needs the guard " + text_of(guard));
     }
     return {};
-  }
-
-  // A guard may have been recorded before another one that decides a min or max in it. Then its form differs from the
-  // one that inference finds now. We accept it if one guard implies it, with min and max resolved or not, or one guard
-  // together with an equality.
-  bool is_known_otherwise(const Guard& guard) const {
-    std::vector<Dim> equalities{0}, known;
-    for (const Guard& it : graph_.guards()) {
-      std::vector<Dim> found{it.b - it.a, graph_.resolved(it.b) - graph_.resolved(it.a)};
-      if (it.relation == Guard::kEqual) {
-        for (size_t i = 0; i < 2; i++) found.push_back(Dim(0) - found[i]);
-        equalities.insert(equalities.end(), found.begin(), found.end());
-      }
-      if (it.relation == guard.relation || it.relation == Guard::kEqual)
-        known.insert(known.end(), found.begin(), found.end());
-    }
-    return std::any_of(known.begin(), known.end(), [&](const Dim& difference) {
-      Dim rest = guard.b - guard.a - difference;
-      return contains(equalities, rest);
-    });
   }
 
   // The lists of leaves hold every input and param, in order.

@@ -22,12 +22,20 @@ static Status add_guards(Graph& graph, const Graph& body) {
   return {};
 }
 
+Expr as_body_input(const Graph& body, size_t input, Expr operand) {
+  const std::vector<Dim>& formal = body.node(body.inputs()[input]).out[0].dims;
+  std::vector<Dim> dims = operand.dims();
+  for (size_t axis = 0; axis < dims.size(); axis++)
+    if (formal[axis].is(1)) dims[axis] = 1;
+  return dims == operand.dims() ? operand : reshape(operand, dims);
+}
+
 Outputs inlined(Builder& builder, const Graph& body, std::span<const Expr> in) {
   if (Status status = add_guards(builder.graph(), body); !status.ok())
     return builder.fail(std::move(status)), Outputs();
   std::vector<Outputs> made(body.nodes().size());
   auto value = [&](Value it) { return present(it) ? made[it.node][it.output] : Expr(); };
-  for (size_t i = 0; i < in.size(); i++) made[body.inputs()[i]] = {in[i]};
+  for (size_t i = 0; i < in.size(); i++) made[body.inputs()[i]] = {as_body_input(body, i, in[i])};
   for (uint32_t index = 0; index < made.size(); index++) {
     const Node& node = body.node(index);
     if (!made[index].empty()) continue;

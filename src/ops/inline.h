@@ -11,6 +11,10 @@ namespace rlx {
 // Why a graph cannot be inlined: it has params, or its contents decide sizes, which would need a name at each place.
 Status check_inlinable(const Graph& body);
 
+// The operand as the body sees it: where its input has the literal 1, so has the result. Around the body such a dim may
+// be a symbol that a guard makes 1, which does not broadcast.
+Expr as_body_input(const Graph& body, size_t input, Expr operand);
+
 // Adds the nodes of `body` to the builder's graph, on these inputs. Its symbols are those of that graph, which must
 // have its params too. Returns its outputs; none if it has failed.
 Outputs inlined(Builder& builder, const Graph& body, std::span<const Expr> in);

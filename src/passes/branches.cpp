@@ -72,7 +72,12 @@ class Inlining {
   Result<std::vector<Value>> nodes_of(const Graph& branch, Graph& to, const Node& node) {
     GraphCopy inlined(branch, to);
     RLX_TRY(inlined.declare_used());  // symbols that a body declares and never uses stay out
-    for (size_t i = 0; i < branch.inputs().size(); i++) inlined.set({branch.inputs()[i], 0}, node.in[i + 1]);
+    Builder around(to);
+    for (size_t i = 0; i < branch.inputs().size(); i++) {
+      Expr operand = as_body_input(branch, i, around.wrap(node.in[i + 1]));
+      RLX_TRY(around.status());
+      inlined.set({branch.inputs()[i], 0}, operand.value());
+    }
     for (uint32_t i = 0; i < branch.nodes().size(); i++) {
       if (inlined.has({i, 0})) continue;
       bool is_leaf = branch.info(branch.node(i)).is(kLeaf);
@@ -146,12 +151,16 @@ static size_t count_nodes(const Graph& graph) {  // of its bodies too
 // `Inlining`, and walks the whole graph. After so many rounds, or more where they have seen few nodes, the others stay
 // and are decided in the run.
 static constexpr size_t kMostRounds = 16, kFewNodes = 1 << 16;
+static constexpr const char* kOutOfRounds = "known branches were left to the run: each round decided only the next";
 
 Result<Graph> inline_branches(Graph graph, PassContext& context) {
   bool has_replaced = true;
   size_t seen = 0;
   for (size_t round = 0; has_replaced && has_known_branch(graph, context); round++) {
-    if (round >= kMostRounds && seen >= kFewNodes) break;
+    if (round >= kMostRounds && seen >= kFewNodes) {
+      if (context.report) context.report->lines.push_back({"branches", "", "", kOutOfRounds});
+      break;
+    }
     seen += count_nodes(graph);
     Inlining inlining(context.math);
     Graph made =

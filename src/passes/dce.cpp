@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drops nodes that no output depends on. Inputs and params stay: they are part of the interface.
+// Drops nodes that no output, effect or guard needs. Inputs and params stay: they are part of the interface.
 #include "base/contains.h"
 #include "passes/pass.h"
 

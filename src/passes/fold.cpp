@@ -12,7 +12,8 @@
 
 namespace rlx {
 
-// A larger constant must not be larger than its inputs, and must be made in time that grows as they do.
+// If the inputs have more elements than this together, the result must have no more than they have, and the op must be
+// one that may_take_large_inputs.
 static constexpr int64_t kMaxElements = int64_t{1} << 16;
 static constexpr int64_t kMaxGrowth = 64;  // of a value inside a composite, against the largest input
 static constexpr double kWorkEach = 32;    // of an element of the largest input: some 10 ms for kMaxElements
@@ -34,9 +35,9 @@ static bool has_certain_bits(const Graph& graph, const Node& node) {
   return !is_of_floats || graph.info(node).tol == Tol::kE0;
 }
 
-// Whether each element of the result depends on few elements, as far as the row says: the op is elementwise, a view, or
-// of class E0.
-static bool takes_linear_time(const OpInfo& info) {
+// Ops of which most take time that grows as their inputs. For the others of class E0, such as sort, kWorkEach is the
+// limit.
+static bool may_take_large_inputs(const OpInfo& info) {
   return info.is(kElementwise) || info.is(kView) || info.tol == Tol::kE0;
 }
 
@@ -56,7 +57,7 @@ static bool worth_folding(const Graph& graph, const Node& node, Grade math) {
     if (!all_literal(type.dims)) return false;
     made += element_count(type.dims).literal();
   }
-  if (given > kMaxElements && !takes_linear_time(info)) return false;
+  if (given > kMaxElements && !may_take_large_inputs(info)) return false;
   return made <= std::max(given, kMaxElements);
 }
 

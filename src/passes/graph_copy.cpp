@@ -160,8 +160,7 @@ class MadeConstants {
 
  private:
   void drop_if_last(Graph& made, Value value) {
-    if (is_kept_[value.node] || --left_[value.node] > 0 || !made.constant(value)) return;
-    made.set_attr(value.node, "value", Tensor());
+    if (!is_kept_[value.node] && --left_[value.node] == 0) made.drop_bytes(value.node);
   }
 
   const Graph& given_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ir/body.h"
 #include "ops/custom.h"
 #include "ops/expr.h"
 #include "passes/graph_copy.h"
@@ -56,18 +57,12 @@ static bool has_body(const Node& node) {
   return node.op == Op::kCustom && custom_op(node.attrs).body;
 }
 
-static const Graph* inner_graph(const AttrValue& value) {
-  auto* graph = std::get_if<std::shared_ptr<const Graph>>(&value);
-  return graph ? graph->get() : nullptr;
-}
-
 // The nodes of a graph and of the graphs in it, with those of bodies where they are used. It stops above kMaxNodes.
 static size_t count_nodes(const Graph& graph) {
   size_t count = 0;
   for (const Node& node : graph.nodes()) {
     count += has_body(node) ? count_nodes(*custom_op(node.attrs).body) : 1;
-    for (const AttrValue& value : node.attrs.values())
-      if (const Graph* inner = inner_graph(value)) count += count_nodes(*inner);
+    for (const Graph* inner : bodies_of(node.attrs)) count += count_nodes(*inner);
     if (count > kMaxNodes) break;
   }
   return count;
@@ -75,10 +70,8 @@ static size_t count_nodes(const Graph& graph) {
 
 static bool uses_bodies(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
-    std::span<const AttrValue> values = node.attrs.values();
-    return has_body(node) || std::any_of(values.begin(), values.end(), [](const AttrValue& value) {
-             return inner_graph(value) && uses_bodies(*inner_graph(value));
-           });
+    return has_body(node) ||
+           std::ranges::any_of(bodies_of(node.attrs), [](const Graph* inner) { return uses_bodies(*inner); });
   });
 }
 
@@ -99,9 +92,9 @@ static Result<Graph> flattened(const Graph& graph) {
   for (uint32_t node = 0; node < made.nodes().size(); node++) {
     const OpInfo& info = made.info(made.node(node));
     for (size_t i = 0; i < info.attrs.size(); i++)
-      if (const Graph* inner = inner_graph(made.node(node).attrs.values()[i]))
+      if (auto* inner = std::get_if<std::shared_ptr<const Graph>>(&made.node(node).attrs.values()[i]); inner && *inner)
         made.set_attr(node, info.attrs[i].name,
-                      std::make_shared<const Graph>(RLX_TRY(with_sizes_of(*inner, RLX_TRY(flattened(*inner))))));
+                      std::make_shared<const Graph>(RLX_TRY(with_sizes_of(**inner, RLX_TRY(flattened(**inner))))));
   }
   return with_guards_of_its_own(made);
 }

@@ -8,6 +8,7 @@ RewriteOptions PassContext::rewrite_options(std::string_view pass) const {
   options.math = math;
   options.skip = skip;
   options.checks_indices = checks_indices;
+  options.is_body = is_body;
   options.report = report;
   options.pass = pass;
   return options;

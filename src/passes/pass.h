@@ -25,6 +25,7 @@ struct PassContext {
   // Whether its kernel for a node can be part of a region. Null: every native one can; if that is null too, every one
   // there is.
   std::function<bool(const Facts&, Value)> joins_regions = nullptr;
+  bool is_body = false;            // whether the graph is a body of a node
   bool may_widen = false;          // whether the pass `widen` is still to come
   bool checks_indices = true;      // as in RewriteOptions
   DType precision = DType::kNone;  // the dtype to compute floats in; kNone: as declared

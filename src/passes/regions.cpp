@@ -49,7 +49,7 @@ class Grouping {
   bool is_candidate(uint32_t index) const {
     const Node& node = graph_.node(index);
     const OpInfo& info = graph_.info(node);
-    if (!info.is(kElementwise) || info.is(kLeaf) || info.is(kView) || node.out.size() != 1) return false;
+    if (!info.is(kElementwise) || info.is(kView) || node.out.size() != 1) return false;
     if (facts_.is_resident({index, 0})) return false;
     const auto& joins = context_.joins_regions ? context_.joins_regions : context_.is_native;
     // A region has no kernel where one of its nodes has none.
@@ -118,7 +118,6 @@ class Grouping {
     Region& region = regions_[index];
     if (region.members.size() < 2) return false;
     RegionParts parts = parts_of(index);
-    if (parts.inputs.size() > kMaxInputs) return false;
     std::vector<Value> inputs = parts.inputs;
     auto body = bodies_.body_of(std::move(parts));
     if (!body.ok()) return false;
@@ -169,7 +168,7 @@ class Grouping {
                                           {}});
   }
 
-  // The order of nodes: leaves first, each region in the place of its root, and no members of regions.
+  // The order of nodes: inputs and params first, each region in the place of its root, and no members of regions.
   std::vector<uint32_t> order() const {
     std::vector<uint32_t> order(graph_.inputs().begin(), graph_.inputs().end());
     order.insert(order.end(), graph_.params().begin(), graph_.params().end());

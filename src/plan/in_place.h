@@ -32,8 +32,8 @@ class SlotUses {
   std::vector<Writer> first_writers_;  // by output
 };
 
-// Puts buffers in the place of operands that die at the step that makes them, also inside the memory of output slots,
-// as long as the slots of `aliases` can still share theirs.
+// Puts a buffer in the place of an operand that dies at the step that makes the buffer, also inside the memory of
+// output slots, as long as the slots of `aliases` can still share theirs.
 void share_buffers(Plan& plan, std::span<const SlotAlias> aliases);
 
 std::vector<uint32_t> first_in_place(const Plan& plan);  // by buffer: the first one at its place

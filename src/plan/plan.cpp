@@ -45,17 +45,18 @@ uint32_t Plan::known_at(std::span<const SizeId> dims) const {
   return last;
 }
 
+// Only an output, or an input of a body, grows during a run. An input that the caller gives needs an upper size.
 static Status set_slots(Plan& plan, SizeTable& sizes) {
   const Graph& graph = plan.graph();
-  auto slot = [&](const ValueType& type, const std::string& name) -> Result<PlanSlot> {
-    bool is_open = sizes.is_open(type.dims);
+  auto slot = [&](const ValueType& type, const std::string& name, bool may_be_open) -> Result<PlanSlot> {
+    bool is_open = may_be_open && sizes.is_open(type.dims);
     int64_t bytes = is_open ? 0 : RLX_TRY(sizes.upper_bytes(type, name));
     return PlanSlot{sizes.ids(type.dims), sizes.upper(type.dims), bytes, is_open};
   };
   for (uint32_t node : graph.inputs())
-    plan.inputs.push_back(RLX_TRY(slot(graph.node(node).out[0], graph.leaf_name(node))));
+    plan.inputs.push_back(RLX_TRY(slot(graph.node(node).out[0], graph.leaf_name(node), plan.is_body)));
   for (const GraphOutput& output : graph.outputs())
-    plan.outputs.push_back(RLX_TRY(slot(graph.type(output.value), output.name)));
+    plan.outputs.push_back(RLX_TRY(slot(graph.type(output.value), output.name, true)));
   for (size_t i = 0; i < plan.outputs.size(); i++)
     if (plan.outputs[i].is_open) sizes.add_room(plan.output_base(i), graph.type(graph.outputs()[i].value));
   return {};

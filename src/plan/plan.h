@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plan: the final graph as an ordered list of steps whose operands have fixed offsets, for all sizes up to the upper
 // ones. It is immutable data: it can be printed, compared and executed by any backend. Invariant: two buffers of one
-// region that are alive at the same step never overlap, at any sizes up to the upper ones.
+// base that are alive at the same step never overlap, at any sizes up to the upper ones, except where a step writes one
+// over the other (PlanBuffer::over).
 #pragma once
 
 #include <map>
@@ -76,8 +77,8 @@ using SizeId = uint32_t;  // into Plan::sizes
 using SizeIds = StaticVector<SizeId, kMaxRank>;
 Dims dims_at(std::span<const SizeId> ids, std::span<const int64_t> sizes);  // in a run
 
-// Where a run finds bytes: the arena, the region of values that depend on sizes only, then one base per input slot,
-// output slot, resident value and room.
+// Where a run finds bytes: the arena, the values that depend on sizes only, then one base per input slot, output slot,
+// resident value and room.
 enum BaseIndex : uint32_t { kArenaBase = 0, kSizedBase = 1, kFirstSlotBase = 2 };
 
 // One operand of a step. Its dims are those of the run, as SizeIds. A dense operand is row-major; otherwise `strides`
@@ -102,7 +103,7 @@ struct Step {
   std::vector<Access> in, out;     // in: one per port of the op, then the other variadic inputs
   int64_t scratch_offset = 0;      // in the arena
   size_t scratch_bytes = 0;
-  std::vector<SizeId> depends;    // all sizes that the operands and attributes use
+  std::vector<SizeId> depends;  // the sizes of the operands and, unless it copies or is control flow, of the attributes
   uint32_t control = kNoControl;  // into Plan::controls
   bool on_host = false;           // runs on the host, not on the device
   static constexpr uint32_t kNoControl = UINT32_MAX;
@@ -131,7 +132,7 @@ struct PlanSymbol {
   std::string name;
   Interval range;                // declared
   int64_t upper;                 // planned
-  bool is_open = false;          // no bound: buffers of this size lie in rooms
+  bool is_open = false;          // no bound, or none that memory is reserved for: buffers of this size lie in rooms
   uint32_t made_by = kGiven;     // the step that decides the size, known to all later ones; kGiven: before the run
   std::vector<SizeId> sizes;     // entries of the size table that name it
   std::vector<uint32_t> guards;  // those that can be checked once this size is known

@@ -81,8 +81,10 @@ static int64_t peak_bytes(const Plan& plan) {
     if (buffer.base != kArenaBase || buffer.first > buffer.last) continue;
     change[buffer.first] += buffer.bytes;
     change[buffer.last + 1] -= buffer.bytes;
-    if (buffer.over != PlanBuffer::kNone) change[buffer.first] -= plan.buffers[buffer.over].bytes;
-    if (buffer.over != PlanBuffer::kNone) change[buffer.first + 1] += plan.buffers[buffer.over].bytes;
+    if (buffer.over == PlanBuffer::kNone) continue;
+    int64_t shared = plan.buffers[buffer.over].bytes;
+    change[buffer.first] -= shared;
+    change[buffer.first + 1] += shared;
   }
   int64_t peak = 0, alive = 0;
   for (uint32_t step = 0; step < plan.steps.size(); step++) {

@@ -88,6 +88,14 @@ bool Match::checks_indices() const {
   return workspace_->options().checks_indices;
 }
 
+bool Match::is_in_body() const {
+  return workspace_->options().is_body;
+}
+
+bool Match::is_output(Value value) const {
+  return workspace_->is_output(value);
+}
+
 bool Match::take(Expr x) const {
   if (!workspace_->is_used_only_by(x.value(), taken_)) return false;
   taken_.push_back(x.value().node);

@@ -27,8 +27,8 @@ class Pattern {
  public:
   Pattern() = default;
   explicit Pattern(std::shared_ptr<const PatternNode> node) : node_(std::move(node)) {}
-  // A number in a pattern matches a constant of any shape whose elements all equal it, up to the precision of their
-  // dtype: files hold rounded constants. In a rule of grade `exact` they must equal it.
+  // A number in a pattern matches a value of any shape that is known to be this number everywhere (a splat), up to the
+  // precision of its dtype: files hold rounded constants. In a rule of grade `exact` it must equal the number.
   Pattern(double number);  // NOLINT
 
   // The same pattern, but the value must also satisfy `holds`; `why` names the condition in the report of near misses.
@@ -47,7 +47,7 @@ class Pattern {
 struct PatternNode {
   enum Kind : uint8_t {
     kAny,      // a wildcard
-    kNumber,   // a constant whose elements are all near `number`, or equal it if `exact`, or if the rule is
+    kNumber,   // a splat that is near `number`, or equals it if `exact`, or if the rule is
     kSplat,    // a splat: a value of any shape that is known to be one number everywhere
     kOp,       // a node of `op` on `in`; commutative ops in either order
     kProduct,  // nested `mul`s flattened: each of `in` is a factor (or a product of some), what is left is `number`
@@ -162,7 +162,9 @@ class Match {
   // Whether rules of this grade may fire, and whether the device has no kernel for a composite that a rule has made.
   bool allows(Grade grade) const;
   bool is_refused(Expr x) const;
-  bool checks_indices() const;  // an index out of range fails the run
+  bool checks_indices() const;        // an index out of range fails the run
+  bool is_in_body() const;            // the graph is a body of a node
+  bool is_output(Value value) const;  // of the graph
 
   // Requires a condition on sizes: it is proved, or becomes a guard of the graph. A rule may require it only if the
   // replaced nodes fail in every run that breaks it, even in one that reads no element. So a guard may turn an error

@@ -79,7 +79,7 @@ void Workspace::release(uint32_t node) {
     uint32_t it = dying.back();
     dying.pop_back();
     forget(it);
-    if (graph_.constant({it, 0})) graph_.set_attr(it, "value", Tensor());  // its bytes are not kept until the end
+    graph_.drop_bytes(it);
     const auto& in = graph_.node(it).in;
     for (size_t i = 0; i < in.size(); i++) {
       if (!present(in[i])) continue;

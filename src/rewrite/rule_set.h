@@ -97,6 +97,7 @@ struct RewriteOptions {
   std::function<bool(const Facts&, Value)> expands = nullptr;
   bool merges = false;         // equal nodes become one even if there is nothing else to do
   bool checks_indices = true;  // an index out of range fails the run, so that a guard may fail it instead
+  bool is_body = false;  // the graph is a body of a node: its inputs and outputs are values of the graph around it
   RewriteReport* report = nullptr;
   std::string_view pass;
 };

@@ -377,12 +377,15 @@ bool Workspace::is_refused(Value value) const {
 }
 
 bool Workspace::is_used_only_by(Value value, std::span<const uint32_t> users) const {
-  return !outputs_of_.contains(key_of(value)) &&
-         uses_.all_of(value, [&](uint32_t user, uint32_t) { return contains(users, user); });
+  return !is_output(value) && uses_.all_of(value, [&](uint32_t user, uint32_t) { return contains(users, user); });
+}
+
+bool Workspace::is_output(Value value) const {
+  return outputs_of_.contains(key_of(value));
 }
 
 bool Workspace::is_used(Value value) const {
-  return uses_.any_of(value) || outputs_of_.contains(key_of(value));
+  return uses_.any_of(value) || is_output(value);
 }
 
 std::vector<uint32_t> Workspace::users(Value value, size_t most) const {

@@ -35,14 +35,16 @@ class Workspace {
   bool is_refused(Value value) const;  // whether it is a composite that a rule must not form
   bool is_used_only_by(Value value, std::span<const uint32_t> users) const;
   bool may_be_repeated(Value value) const;  // Match says when
+  bool is_output(Value value) const;        // of the graph
   bool is_used(Value value) const;          // read by a node, or an output of the graph
   std::vector<uint32_t> users(Value value, size_t most = SIZE_MAX) const;
   std::optional<double> found_in(Value constant, Look look);
   bool may_follow(size_t readers) { return (followed_ += readers) <= follow_budget_; }
 
  private:
-  // What a node has to tell its users once the loop comes to it: how many ops below them the nearest change is, casts
-  // and views not counted, up to kMaxFree of them on a path; and whether an operand of the node has better facts.
+  // What a node tells its users once the loop comes to it. `distance`: how many ops below the users the nearest change
+  // is; up to kMaxFree casts and views on the path do not count, and `free` says how many these were.
+  // `is_operand_better`: an operand of the node has better facts.
   struct News {
     int distance = kFar;
     uint8_t free = 0;
@@ -52,10 +54,14 @@ class Workspace {
   struct State {  // of a node
     size_t hash = 0;
     News news;
-    uint32_t position = 0;  // in the order: that of the anchor for which it was made
-    uint32_t pins = 0;      // reasons to live without users: leaves, effects, graph outputs
+    // In the resulting order, least first: its index in the given graph, or that of the anchor for which it was made.
+    // It may be lowered later.
+    uint32_t position = 0;
+    // Reasons to live without users: it is an input or param, has an effect, may decide a size, is an output of the
+    // graph, or a rule is just putting it in place.
+    uint32_t pins = 0;
     bool live = false, mergeable = false, in_table = false, queued = false;
-    uint8_t improved = 0;  // how often its facts have been found again
+    uint8_t improved = 0;  // how often its facts have become better
   };
   struct Choice {  // of the rules for an op
     std::vector<const Rule*> rules;

@@ -38,14 +38,18 @@ constexpr Op kBesideFirst[] = {Op::kLayerNorm,         Op::kGroupNorm,       Op:
                                Op::kResidualLayerNorm, Op::kResidualRmsNorm, Op::kCausalConv1d,
                                Op::kLayerNormGrad,     Op::kRmsNormGrad,     Op::kGroupNormGrad};
 
+// Functions that end or have a pole where an operand is 0 (a divisor, or the first one), and where it is 1 or -1.
+constexpr Op kEdgeAtZero[] = {Op::kSqrt, Op::kRsqrt, Op::kLog, Op::kPow, Op::kRecip, Op::kDiv};
+constexpr Op kEdgeAtOne[] = {Op::kLog1p, Op::kAcosh, Op::kAsin, Op::kAcos, Op::kAtanh};
+
 std::optional<double> zeros_and_ones(const Tensor& tensor) {
   bool found =
       std::all_of(tensor.data(), tensor.data() + tensor.bytes(), [](std::byte it) { return it <= std::byte{1}; });
   return found ? std::optional(1.0) : std::nullopt;
 }
 
-// Whether the node also reads a value that counts: no number, and none of those followed. An einsum of one operand
-// selects and sums; of more it is a product of matrices.
+// Whether the node also reads a value that counts: no number, and none of those followed. An input of a body may stand
+// for a number. An einsum of one operand selects and sums; of more it is a product of matrices.
 bool meets_others(const Match& m, const Node& node, const std::vector<Value>& followed) {
   if (node.op == Op::kEinsum) return node.in.size() > 1;
   auto row = std::find_if(std::begin(kWithNumbers), std::end(kWithNumbers),
@@ -54,10 +58,26 @@ bool meets_others(const Match& m, const Node& node, const std::vector<Value>& fo
   auto is_other = [&](Value in) {
     if (!present(in) || contains(followed, in)) return false;
     Expr x = m.builder().wrap(in);
-    return !m.splat(x) && !m.is_static(x);
+    bool may_be_number = m.is_in_body() && m.is(x, Op::kInput);
+    return !may_be_number && !m.splat(x) && !m.is_static(x);
   };
   auto end = node.in.begin() + static_cast<std::ptrdiff_t>(std::min(row->operands, node.in.size()));
   return std::any_of(node.in.begin(), end, is_other);
+}
+
+// Whether a number was added to the value. A positive one, as in norms, keeps what is never negative away from 0.
+bool is_shifted(const Match& m, Value value) {
+  const Node& node = m.graph().node(value);
+  auto is_positive = [&](Value in) { return m.splat(m.builder().wrap(in)).value_or(0) > 0; };
+  return node.op == Op::kSub || (node.op == Op::kAdd && std::ranges::none_of(node.in, is_positive));
+}
+
+// Whether an error of one rounding may step over the edge of a function, to NaN or off a pole. A quotient is 0 or
+// negative where what it divides is: at 0 the error counts only if numbers were added on the way.
+bool is_at_edge(const Match& m, const Node& node, const std::vector<Value>& followed) {
+  if (contains(kEdgeAtOne, node.op)) return true;
+  if (!contains(kEdgeAtZero, node.op) || !contains(followed, node.in[node.op == Op::kDiv ? 1 : 0])) return false;
+  return std::any_of(followed.begin() + 1, followed.end(), [&](Value value) { return is_shifted(m, value); });
 }
 
 // error_effect of this node, as its results are used: integers and booleans that something reads come from a jump. A
@@ -70,6 +90,7 @@ ErrorEffect effect_at(const Match& m, uint32_t index, const std::vector<Value>& 
     DType dtype = node.out[i].dtype;
     if ((is_integer(dtype) || dtype == DType::kBool) && m.is_used({index, i})) return ErrorEffect::kJumps;
   }
+  if (is_at_edge(m, node, followed)) return ErrorEffect::kJumps;
   if (meets_others(m, node, followed)) return ErrorEffect::kDrowns;
   return contains(kBesideFirst, node.op) ? ErrorEffect::kPassesOn : error_effect(info);
 }
@@ -92,6 +113,7 @@ bool feeds_jump(const Match& m, Expr x) {
   };
   for (size_t i = 0; i < followed.size(); i++) {
     if (followed.size() > kMostFollowed) return true;
+    if (m.is_in_body() && m.is_output(followed[i])) return true;  // the graph around reads it
     std::vector<uint32_t> users = m.users(m.builder().wrap(followed[i]), kMostReaders);
     if (users.size() == kMostReaders || !m.may_follow(users.size())) return true;
     for (uint32_t user : users) {

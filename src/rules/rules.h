@@ -6,7 +6,8 @@
 
 namespace rlx {
 
-// Run by `canonicalize`: equal meanings get one form.
+// Run by `canonicalize`, `branches` and `simplify`: equal meanings get one form. View rules also run in `fuse` and
+// `layout`, where they tidy up.
 void add_view_rules(RuleSet& rules);        // reshape, transpose, slice, broadcast, concat
 void add_arithmetic_rules(RuleSet& rules);  // constants, powers, roots, comparisons, softmax
 void add_position_rules(RuleSet& rules);    // comparisons of positions, index tricks that are slices
@@ -14,7 +15,7 @@ inline void add_normal_form_rules(RuleSet& rules) {
   for (RuleSet::Family add : {add_view_rules, add_arithmetic_rules, add_position_rules}) add(rules);
 }
 
-// Run by `fuse`, in the order of its stages (passes/fuse.cpp): composites.
+// Run by `fuse`: composites. passes/fuse.cpp has their order, in stages.
 void add_activation_rules(RuleSet& rules);
 void add_derived_rules(RuleSet& rules);        // derived from the formulas of their rows
 void add_small_derived_rules(RuleSet& rules);  // formulas of one op, after larger ones that contain it
@@ -33,7 +34,7 @@ void add_softmax_axis_rules(RuleSet& rules);  // softmax of an axis that is not 
 
 void add_attention_layout_rules(RuleSet& rules);  // run by `layout`
 void add_sibling_rules(RuleSet& rules);           // products of one left operand: run by `merge-siblings`
-void add_scalar_chain_rules(RuleSet& rules);      // (x * c1) * c2: run by `simplify` only, after `fuse`
+void add_scalar_chain_rules(RuleSet& rules);      // (x + c1) + c2, (x * c1) * c2: run by `simplify` only, after `fuse`
 
 // All of them, for tests: each rule must fire in a golden.
 inline constexpr RuleSet::Family kRuleFamilies[] = {

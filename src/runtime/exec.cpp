@@ -130,7 +130,10 @@ Status Exec::resolve_sizes(Run& run) {
   for (size_t i = 0; i < inputs_.size(); i++) {
     const SlotMemory& memory = inputs_[i];
     const Slot& slot = slot_of(SlotKind::kInput, i);
-    if (memory.dims) given_.push_back({&slot.type, *memory.dims, slot.name});
+    // What a link is about to bring decides sizes as if it were there.
+    bool comes_by_link = memory.is_linked() && links_[memory.link].pending;
+    if (const std::optional<Dims>& dims = comes_by_link ? links_[memory.link].pending : memory.dims)
+      given_.push_back({&slot.type, *dims, slot.name});
   }
   RLX_TRY(run.frame().sizes().resolve(program_->plan(), given_, requested_));
   run.sizes_at = sizes_version_;
@@ -309,8 +312,8 @@ Status Exec::run() {
   RLX_TRY(await_runs());
   LinkChange links(*this);
   Run* run = RLX_TRY(prepare(links));
-  links.commit();
   RLX_TRY(run->execute_on_bound(scope_of(*run)));
+  links.commit();
   if (!links_.empty()) note_pending(*run);
   return {};
 }
@@ -336,13 +339,14 @@ Status Exec::hold(Run& run) const {
 
 Result<Fence> Exec::submit(std::span<const Fence> wait) {
   RLX_TRY(catch_up());
-  LinkChange links(*this);
-  Run* run = RLX_TRY(prepare(links));
-  InFlight sent{last_, Fence(), {}, false};
-  for (const Link& link : links_) {
-    sent.memories.emplace_back(std::pair(outputs_[link.output], inputs_[link.input]));
+  InFlight sent{nullptr, Fence(), {}, false};
+  for (Link& link : links_) {
+    sent.links.emplace_back(state_of(link));
     sent.decides_links |= slot_of(SlotKind::kOutput, link.output).has_fresh_dims;
   }
+  LinkChange links(*this);
+  Run* run = RLX_TRY(prepare(links));
+  sent.run = last_;
   std::vector<Fence> before(wait.begin(), wait.end());
   if (!in_flight_.empty()) before.push_back(in_flight_.back().fence);
   run->program = program_;

@@ -99,13 +99,12 @@ class Exec {
     Exec& exec_;
     std::vector<Linked> before_;
   };
-  // A submitted run that may not have ended, and the state of the links at its start.
+  // A submitted run that may not have ended, and the state of the links before it.
   struct InFlight {
     std::shared_ptr<Run> run;
     Fence fence;
-    // By link: the memory of its output and its input. None if one of them was bound since: the caller may have taken
-    // back what was bound then.
-    std::vector<std::optional<std::pair<SlotMemory, SlotMemory>>> memories;
+    // By link. None if one of its slots was bound since: the caller may have taken back what was bound then.
+    std::vector<std::optional<Linked>> links;
     bool decides_links;  // the dims of its linked outputs are known only when it has ended
   };
   // The bytes of one slot in a run, to find overlaps.
@@ -156,6 +155,7 @@ class Exec {
   Status check_overlap(SlotKind kind, size_t slot, const Storage& storage);
   Status share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_t other) const;
   void forget_bindings();
+  Result<Dims> present_dims(SlotKind kind, size_t slot);
 
   // ---- exec_links.cpp ----
   Status check_link(size_t output, size_t input) const;
@@ -167,6 +167,9 @@ class Exec {
   Result<std::shared_ptr<Storage>> state_to_copy(SlotKind kind, const Link& link);
   Status copy_state(Link& link, const Storage& state);
   Status settle(SlotKind kind, Link& link);
+  Linked state_of(Link& link) {
+    return {&link, link.pending, outputs_[link.output], inputs_[link.input], rooms_[link.output]};
+  }
   void put_back(Linked& before);
   void restore_links();
 

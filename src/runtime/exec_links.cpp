@@ -156,8 +156,7 @@ Status Exec::settle(SlotKind kind, Link& link) {
 // ---- back to an earlier state ----
 
 void Exec::LinkChange::add(Link& link) {
-  before_.push_back(
-      {&link, link.pending, exec_.outputs_[link.output], exec_.inputs_[link.input], exec_.rooms_[link.output]});
+  before_.push_back(exec_.state_of(link));
 }
 
 Exec::LinkChange::~LinkChange() {
@@ -177,13 +176,13 @@ void Exec::put_back(Linked& before) {
   places_version_++;
 }
 
-// Restores every link to the state in which the failed run, the first in flight, found it. If a slot of the link was
-// bound since, that is the state in which the first later run found it.
+// Restores every link to its state before the failed run, the first in flight. If a slot of the link was bound since,
+// that is the state before the first later run; if there is none, the link keeps what is bound now.
 void Exec::restore_links() {
   for (size_t i = 0; i < links_.size(); i++) {
     links_[i].pending.reset();
-    auto found = std::ranges::find_if(in_flight_, [i](const InFlight& it) { return it.memories[i].has_value(); });
-    if (found != in_flight_.end()) std::tie(outputs_[links_[i].output], inputs_[links_[i].input]) = *found->memories[i];
+    auto found = std::ranges::find_if(in_flight_, [i](const InFlight& it) { return it.links[i].has_value(); });
+    if (found != in_flight_.end()) put_back(*found->links[i]);
   }
   used_.reset();
   sizes_version_++;

@@ -150,7 +150,7 @@ Status Exec::rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<St
   if (!state) RLX_TRY(settle(kind, links_[link]));
   RLX_TRY(replaced());
   if (state) RLX_TRY(copy_state(links_[link], *state));
-  for (InFlight& sent : in_flight_) sent.memories[link].reset();
+  for (InFlight& sent : in_flight_) sent.links[link].reset();
   change.commit();
   return {};
 }
@@ -211,6 +211,15 @@ void Exec::forget_bindings() {
   places_version_++;
 }
 
+// The dims of a slot at the present sizes. An output that is linked holds what the last run wrote.
+Result<Dims> Exec::present_dims(SlotKind kind, size_t slot) {
+  const SlotMemory& it = memory(kind, slot);
+  if (kind == SlotKind::kOutput && it.is_linked() && links_[it.link].pending) return *links_[it.link].pending;
+  Run& run = *RLX_TRY(sized_run());
+  if (it.lent && !slot_of(kind, slot).has_fresh_dims) RLX_TRY(check_memory(run, kind, slot));
+  return run.dims(planned(kind, slot));
+}
+
 Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
   RLX_TRY(check_slot(kind, slot));
   RLX_TRY(catch_up());
@@ -218,9 +227,7 @@ Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
   bool has_fresh_dims = slot_of(kind, slot).has_fresh_dims;  // by the run, whatever the dims of the bound tensor are
   if (it.bound && !has_fresh_dims) return it.bound;
   if (has_fresh_dims || has_room(kind, slot)) RLX_TRY(await_runs());  // a run lets its room grow
-  Run& run = *RLX_TRY(sized_run());
-  if (it.lent && !has_fresh_dims) RLX_TRY(check_memory(run, kind, slot));
-  Dims dims = run.dims(planned(kind, slot));
+  Dims dims = RLX_TRY(present_dims(kind, slot));
   if (!it.given()) RLX_TRY(has_room(kind, slot) ? adopt_room(slot, dims) : make_memory(it.own, it.capacity));
   auto made = Tensor::over(slot_of(kind, slot).type.dtype, dims, it.given() ? it.given() : it.own);
   if (made.ok()) return made;

@@ -86,6 +86,18 @@ static Interval range(std::string_view text, Interval of_symbols = {}) {
   return range_of(dim(text), [&](std::string_view) { return of_symbols; });
 }
 
+// No run divides by 0.
+TEST(dim, a_quotient_is_bounded_though_its_divisor_may_be_0) {
+  auto range_at = [](Interval n, Interval m) {
+    return range_of(dim("n/m"), [=](std::string_view name) { return name == "n" ? n : m; });
+  };
+  EXPECT_EQ(range_at({0, 100}, {0, 7}), (Interval{0, 100}));
+  EXPECT_EQ(range_at({5, 100}, {-3, 0}), (Interval{-100, -2}));
+  EXPECT_EQ(range_at({-9, 100}, {-2, 3}), (Interval{-100, 100}));
+  EXPECT_EQ(range_at({0, 100}, {-Interval::kUnbounded, 0}), (Interval{-100, 0}));
+  EXPECT_EQ(range_at({4, 4}, {0, 0}), (Interval{-Interval::kUnbounded, Interval::kUnbounded}));
+}
+
 TEST(dim, the_larger_and_the_smaller_of_a_pair_come_to_the_pair) {
   EXPECT_EQ(dim("max(a,b) + min(a,b)").text(), "a + b");
   EXPECT_EQ(dim("max(0,n - k) + min(k,n)").text(), "n");

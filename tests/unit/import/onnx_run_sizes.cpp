@@ -165,7 +165,7 @@ TEST(onnx_run_sizes, axes_say_how_many_bounds_a_slice_has) {
   maker.node("Slice", {"x", "from", "to", "axes"}, {"y"}).output("y");
   Opened model(maker);
   EXPECT_EQ(model.run({counting({3, 3}), list({1}), list({2})}), "f32[3,1] 1 4 7");
-  EXPECT_EQ(model.run({counting({3, 3}), list({1, 1}), list({2, 2})}), "'a' may be at most 1: size needs a = 1; got 2");
+  EXPECT_EQ(model.run({counting({3, 3}), list({1, 1}), list({2, 2})}), "'a' must be 1: size needs a = 1; got 2");
 }
 
 // No size of the model is open: the row of each trip alone is found.

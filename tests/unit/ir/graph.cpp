@@ -151,6 +151,17 @@ TEST(graph, a_guard_of_one_size_proves_what_is_weaker) {
   EXPECT_FALSE(graph.implies(Guard::kLessEqual, 1, n));
 }
 
+// Also where the other side has none.
+TEST(graph, a_maximum_that_a_guard_decides_is_known_on_either_side) {
+  Graph graph;
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m"), k = Dim::symbol("k"), half = floor_div(max(n, m) * max(n, m), 2);
+  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, n, m, ""}).ok());
+  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, floor_div(m * m, 2), k, ""}).ok());
+  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, 3 * k, floor_div(m * m, 2), ""}).ok());
+  EXPECT_TRUE(graph.implies(Guard::kLessEqual, half, k));
+  EXPECT_TRUE(graph.implies(Guard::kLessEqual, 3 * k, half));
+}
+
 TEST(graph, a_size_that_is_its_minimum_with_a_longer_one_is_bounded_by_it) {
   Graph graph;
   Dim n = Dim::symbol("n"), longer = 2 * Dim::symbol("k") + 3;

@@ -2,6 +2,7 @@
 // Gathers and scatters: layouts, the bounds rule, reductions, and sizes that contents decide.
 #include "ops/index.h"
 
+#include "ir/broken_guard.h"
 #include "op_test.h"
 
 namespace rlx::test {
@@ -200,6 +201,24 @@ TEST(guard, a_broken_one_names_the_op_the_size_and_both_numbers) {
   Status above = interpret(graph, std::array{f64s({3}, {1, 2, 3}), f64s({3}, {1, 2, 3})}).status();
   EXPECT_EQ(above.message(), "'n' may be at most 2: slice needs n + 1 <= 3; got 3");
   EXPECT_EQ(*above.detail("value"), "n");
+}
+
+// What is said of a size is true of all sizes.
+TEST(guard, a_message_says_which_sizes_are_legal_if_that_is_known) {
+  Dim n = Dim::symbol("n");
+  const std::pair<Guard, const char*> cases[] = {
+      {{Guard::kLessEqual, 2 * n, 9, "slice"}, "'n' may be at most 4: slice needs 2*n <= 9; got 6"},
+      {{Guard::kEqual, 2 * n, 8, "slice"}, "'n' must be 4: slice needs 2*n = 8; got 6"},
+      {{Guard::kEqual, 8 - n, n, "slice"}, "'n' must be 4: slice needs -n + 8 = n; got 6"},
+      {{Guard::kEqual, 2 * n, 9, "slice"}, "slice: 2*n = 9 does not hold: 12 and 9"},
+      {{Guard::kEqual, n, floor_div(n, 2) * 2 + 1, "slice"}, "slice: n = 2*(n/2) + 1 does not hold: 6 and 7"},
+      {{Guard::kLessEqual, 9, n, "slice"}, "slice: 9 <= n does not hold: 9 and 6"},
+      {{Guard::kLessEqual, n + 3, 1, "slice"}, "slice: n + 3 <= 1 does not hold: 9 and 1"},
+      {{Guard::kLessEqual, n * n, 16, "slice"}, "slice: n*n <= 16 does not hold: 36 and 16"},
+  };
+  for (const auto& [guard, message] : cases)
+    EXPECT_EQ(broken_guard(Graph(), guard, [](std::string_view) { return std::optional<int64_t>(6); }).message(),
+              message);
 }
 
 TEST(guard, an_equality_that_a_run_breaks_is_an_error) {

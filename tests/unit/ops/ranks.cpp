@@ -29,6 +29,27 @@ struct Refusal {
   const char* says;
 };
 
+// Each operand has one row for each splat. Nothing else would see that one has a row more.
+TEST(ranks, splats_with_a_row_too_many_are_refused) {
+  auto numbers = [](Sizes dims) {
+    return f32s(dims, std::vector<double>(static_cast<size_t>(dims.size() == 2 ? dims[0] * dims[1] : dims[0]), 1));
+  };
+  const char* names[] = {"mean2d", "conic", "depth", "color", "alpha", "radius", "valid"};
+  for (size_t larger = 0; larger < 7; larger++) {
+    auto rows = [&](size_t operand) { return operand == larger ? int64_t{3} : int64_t{2}; };
+    std::vector<Tensor> in{numbers({rows(0), 2}),
+                           numbers({rows(1), 3}),
+                           numbers({rows(2)}),
+                           numbers({rows(3), 3}),
+                           numbers({rows(4)}),
+                           numbers({rows(5)}),
+                           tensor(DType::kBool, {rows(6)}, std::vector<double>(static_cast<size_t>(rows(6)), 1))};
+    const char* wrong = larger == 2 ? "mean2d" : names[larger];  // the others follow the depths
+    expect_failure(Op::kGaussianSplatRasterize, in, {{"width", int64_t{2}}, {"height", int64_t{2}}}, Code::kShape,
+                   wrong);
+  }
+}
+
 TEST(ranks, that_an_op_does_not_take_are_refused) {
   Tensor one = f32s({1}, {1}), zero = i8s({}, {0}), scale = f32s({}, {1});
   std::vector<double> bytes(32, 1);

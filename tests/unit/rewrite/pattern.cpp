@@ -195,6 +195,14 @@ TEST(pattern, a_rule_that_keeps_every_bit_takes_no_other_number) {
     }
 }
 
+// Of one factor and the number 1 nothing else is left.
+TEST(pattern, a_product_may_be_one_value) {
+  Pattern x = any(), t = op(Op::kTanh, {x});
+  std::string body = "x = input f32[n]\n t = tanh(x)\n y = exp(t)\n output y";
+  Outcome outcome = apply(body, op(Op::kExp, {product({t})}), [=](const Match& m) { return -m[x]; });
+  EXPECT_EQ(count(outcome.graph, Op::kNeg), 1u);
+}
+
 TEST(pattern, a_node_is_rebuilt_with_other_inputs_and_attributes) {
   Pattern x = any(), product = op(Op::kLinear, {any()});
   Outcome outcome =

@@ -467,6 +467,29 @@ TEST(rewrite_soundness, rules_that_make_more_and_more_come_to_an_end) {
   EXPECT_EQ(report.lines.back().reason, kOutOfBudget);
 }
 
+// The guard that a rule requires allows no second one, which its replacement would need, whatever guards there were.
+TEST(rewrite_soundness, a_rule_gets_the_guards_that_it_requires_and_no_other) {
+  for (bool asks_more : {false, true}) {
+    RuleSet rules;
+    rules.add(exact, "bounded", {Op::kExp}, [&](const Match& m) {
+      Graph& graph = m.builder().graph();
+      if (!m.require(Dim::symbol("n"), Guard::kLessEqual, 100)) return Expr();
+      if (asks_more) EXPECT_TRUE(graph.add_guard({Guard::kLessEqual, 5, Dim::symbol("n"), "more"}).ok());
+      return unary(Op::kTanh, m.in(0));
+    });
+    auto given = parse(
+        "graph (n) {\nx = input f32[n]\nu = slice(x) starts=[0] ends=[2] axes=[0]\ny = exp(x)\n"
+        "output y\noutput u\n}");
+    ASSERT_TRUE(given.ok()) << given.status().message();
+    ASSERT_TRUE(given->add_guard({Guard::kLessEqual, 3, Dim::symbol("n"), "given"}).ok());
+    size_t before = given->guards().size();
+    auto graph = rewrite(*given, rules, {});
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    EXPECT_EQ(test::has_op(*graph, Op::kTanh), !asks_more);
+    EXPECT_EQ(graph->guards().size(), before + !asks_more);
+  }
+}
+
 static constexpr const char* kReadTwice = R"(graph {
   x = input f32[2]
   b = neg(x)

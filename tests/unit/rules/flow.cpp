@@ -9,8 +9,11 @@
 #include <cstring>
 #include <set>
 
+#include "compile/compile.h"
+#include "ir/text.h"
 #include "ops/interpret.h"
 #include "tests/support/samples.h"
+#include "tests/unit/programs.h"
 
 namespace rlx {
 
@@ -109,6 +112,58 @@ TEST(flow, no_op_that_selects_drowns_errors) {
     }
   }
   EXPECT_GE(tried, 100);
+}
+
+// floor(x / 41) for 41 * i. The quotient is in a body: what rounds it is around the body, or comes after a number that
+// the body gets from outside.
+TEST(flow, a_quotient_in_a_body_that_is_rounded_stays_one) {
+  const std::string branch = "x = input f32[100]\nk = constant f32[] {41}\nq = div(x, k)\noutput q\n",
+                    rest = "x = input f32[100]\noutput x\n";
+  const std::string with_number =
+      "x = input f32[100]\nw = input f32[]\nk = constant f32[] {41}\nq = div(x, k)\ns = add(q, w)\nz = floor(s)\n"
+      "output z\n";
+  const std::string cases[] = {
+      "y = if(p, x) then=graph {\n" + branch + "} else=graph {\n" + rest + "}\nz = floor(y)\n",
+      "t = constant bool[] {true}\ny = if(t, x) then=graph {\n" + branch + "} else=graph {\n" + rest +
+          "}\nz = floor(y)\n",
+      "y = scan(x) n_carry=1 n_xs=0 length=1 body=graph {\n" + branch + "}\nz = floor(y)\n",
+      "w = constant f32[] {1}\none = constant f32[] {1}\ny = scan(x, w) n_carry=1 n_xs=0 length=1 body=graph {\n" +
+          with_number + "}\nz = sub(y, one)\n",
+  };
+  Tensor x = *Tensor::create(DType::kF32, std::array<int64_t, 1>{100}), p = *Tensor::create(DType::kBool, {});
+  for (int i = 0; i < 100; i++) x.as<float>()[i] = 41.0f * static_cast<float>(i);
+  p.as<uint8_t>()[0] = 1;
+  for (const std::string& nodes : cases) {
+    auto graph = parse("graph {\nx = input f32[100]\np = input bool[]\n" + nodes + "output z\n}");
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    auto program = Program::compile(testing_programs::env_with(1), *graph, std::make_shared<Weights>(), nullptr, {});
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    auto got = (*program)->run({}, std::array{x, p}, {}, 1);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    for (int i = 0; i < 100; i++) EXPECT_EQ((*got)[0].as<float>()[i], i) << nodes;
+  }
+}
+
+// What a function gives where it ends or has a pole.
+TEST(flow, a_quotient_that_a_function_reads_at_its_edge_stays_one) {
+  auto result = [](const std::string& nodes) {
+    auto graph = parse("graph {\nx = input f32[1]\nk = constant f32[] {41}\none = constant f32[] {1}\nq = div(x, k)\n" +
+                       nodes + "output y\n}");
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    auto program = Program::compile(testing_programs::env_with(1), *graph, std::make_shared<Weights>(), nullptr, {});
+    EXPECT_TRUE(program.ok()) << program.status().message();
+    Tensor x = *Tensor::create(DType::kF32, std::array<int64_t, 1>{1});
+    x.as<float>()[0] = 41;
+    return (*(*program)->run({}, std::array{x}, {}, 1))[0].as<float>()[0];
+  };
+  EXPECT_EQ(result("d = sub(q, one)\ny = sqrt(d)\n"), 0);
+  EXPECT_EQ(result("d = sub(q, one)\nh = constant f32[] {0.5}\ny = pow(d, h)\n"), 0);
+  EXPECT_EQ(result("y = acosh(q)\n"), 0);
+  EXPECT_EQ(result("d = sub(one, q)\ny = log(d)\n"), -INFINITY);
+  EXPECT_EQ(result("d = sub(one, q)\ny = recip(d)\n"), INFINITY);
+  EXPECT_EQ(result("y = atanh(q)\n"), INFINITY);
+  EXPECT_TRUE(std::isnan(result("d = sub(q, one)\ny = div(d, d)\n")));
+  EXPECT_EQ(result("y = mul(q, one)\n"), 41 * (1 / 41.0f)) << "a quotient that nothing reads in this way";
 }
 
 }  // namespace rlx

@@ -22,6 +22,25 @@ static Graph counter() {  // next = state + x
   return graph;
 }
 
+// The slot's own memory has room for the largest quotient. A size that no memory can hold is refused.
+TEST(exec, an_input_of_a_quotient_has_memory_of_its_own) {
+  auto exec = exec_of(
+      "graph (n in [0, 40000], m in [0, 100]) {\nx = input f32[n]\nw = input f32[m]\nz = input f32[n/m,2]\n"
+      "y = reduce(z) fn=sum\noutput y\n}");
+  ASSERT_TRUE(exec);
+  EXPECT_TRUE(exec->run().ok());
+  ASSERT_TRUE(exec->set_dim("m", 1).ok());
+  Tensor z = *exec->tensor(SlotKind::kInput, 2);
+  EXPECT_EQ(z.dims()[0], 40000);
+  std::fill_n(z.as<float>(), z.count(), 1.0f);
+  ASSERT_TRUE(exec->run().ok());
+  EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[0], 80000);
+  auto huge = parse("graph (n in [0, 1099511627776]) {\nx = input f32[n]\nz = input f32[n*n]\noutput x\n}");
+  ASSERT_TRUE(huge.ok()) << huge.status().message();
+  Status refused = Program::compile(env_with(1), *huge, std::make_shared<Weights>(), nullptr, {}).status();
+  EXPECT_EQ(refused.code(), Code::kRange) << refused.message();
+}
+
 TEST(exec, linked_slots_exchange_at_the_next_run) {
   auto env = env_with(1);
   auto program = *Program::compile(env, counter(), nullptr, nullptr, {});

@@ -155,6 +155,52 @@ TEST_P(submit, links_stand_as_the_failed_run_found_them) {
   EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[3], 3);
 }
 
+// After a failure the output of a link holds the state, as before the run: what is written there is read by the next
+// run, and what is written to the input is not.
+TEST_P(submit, after_a_failure_the_output_of_a_link_holds_the_state) {
+  Graph graph;
+  Builder b(graph);
+  Expr state = input(b, "state", {Dim::symbol("n")});
+  ASSERT_TRUE(graph.declare_symbol("n", {0, 8}).ok());
+  Expr i = b.wrap(*graph.add_input("i", DType::kI64, {1}));
+  output(b, "next", state + 1.0);
+  output(b, "y", b.op(Op::kGather, {input(b, "x", {4}), i}));
+  auto exec = Exec::create(*Program::compile(env, graph, nullptr, nullptr, {})).value();
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, filled({4}, 0)).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, {}).ok());
+  ASSERT_TRUE(exec->set_dim("n", 4).ok());
+  ASSERT_TRUE(exec->link(0, 0).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, index_of(0)).ok());
+  for (float before : {0.0f, 51.0f}) {
+    for (int run = 0; run < 3; run++) ASSERT_TRUE(exec->run().ok());
+    bool is_submitted = before == 0;
+    ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, index_of(9)).ok());
+    EXPECT_EQ((is_submitted ? waited(*exec->submit({})) : exec->run()).code(), Code::kRange);
+    Tensor kept = *exec->tensor(SlotKind::kOutput, 0), other = *exec->tensor(SlotKind::kInput, 0);
+    EXPECT_EQ(kept.as<float>()[3], before + 3);
+    std::fill_n(kept.as<float>(), 4, 50.0f);
+    std::fill_n(other.as<float>(), 4, 100.0f);
+    ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, index_of(0)).ok());
+    ASSERT_TRUE(exec->run().ok());
+    EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[3], 51);
+  }
+}
+
+// A size that the link brings is that of the state, whatever size was set.
+TEST_P(submit, a_size_that_a_link_brings_cannot_be_set) {
+  auto exec = Exec::create(doubler(env)).value();
+  ASSERT_TRUE(exec->set_dim("n", 2).ok());
+  ASSERT_TRUE(exec->link(0, 0).ok());
+  std::fill_n(exec->tensor(SlotKind::kInput, 1)->as<float>(), 2, 1.0f);
+  ASSERT_TRUE(exec->run().ok());
+  ASSERT_TRUE(exec->set_dim("n", 4).ok());
+  for (auto [kind, slot] : {std::pair(SlotKind::kInput, 0), {SlotKind::kInput, 1}, {SlotKind::kOutput, 0}})
+    EXPECT_EQ(exec->tensor(kind, slot)->dims()[0], 2);
+  EXPECT_NE(exec->report("sizes")->find("\"size\": 2"), std::string::npos) << *exec->report("sizes");
+  ASSERT_TRUE(exec->run().ok());
+  EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[1], 3);
+}
+
 TEST_P(submit, a_context_may_go_while_its_runs_are_in_flight) {
   Fence gate(env->queue().helper());
   std::vector<Fence> fences;
