@@ -162,6 +162,17 @@ TEST(graph, a_maximum_that_a_guard_decides_is_known_on_either_side) {
   EXPECT_TRUE(graph.implies(Guard::kLessEqual, 3 * k, half));
 }
 
+// Nor does one of a square.
+TEST(graph, a_guard_of_two_sizes_bounds_neither) {
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m");
+  for (const Dim& size : {n * m, n * n}) {
+    Graph graph;
+    ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, 6, size, ""}).ok());
+    EXPECT_FALSE(graph.implies(Guard::kLessEqual, 6, n)) << size.text();
+    EXPECT_FALSE(graph.implies(Guard::kLessEqual, 6, m)) << size.text();
+  }
+}
+
 TEST(graph, a_size_that_is_its_minimum_with_a_longer_one_is_bounded_by_it) {
   Graph graph;
   Dim n = Dim::symbol("n"), longer = 2 * Dim::symbol("k") + 3;

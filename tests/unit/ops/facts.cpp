@@ -29,6 +29,15 @@ TEST(facts, positions_move_with_their_axes) {
   ASSERT_NE(form, nullptr);
   EXPECT_TRUE(form->offset.is(0));
   EXPECT_EQ(form->steps, (std::vector<Dim>{1, 0, 0}));
+  Expr cube = b.op(Op::kIota, {}, {{"shape", std::vector<Dim>{5, 5, 5}}, {"axis", int64_t{1}}, {"dtype", DType::kI64}});
+  for (int64_t axis : {0, 1, 2}) {
+    Expr part = slice(cube, axis, 1, 5, 2);
+    Facts with_part(graph);
+    form = with_part.affine(part.value());
+    ASSERT_NE(form, nullptr);
+    EXPECT_EQ(form->offset, Dim(axis == 1 ? 1 : 0)) << axis;
+    EXPECT_EQ(form->steps, (std::vector<Dim>{0, axis == 1 ? 2 : 1, 0})) << axis;
+  }
 }
 
 TEST(facts, tables_that_progress_evenly_are_known) {

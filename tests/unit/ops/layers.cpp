@@ -27,6 +27,19 @@ TEST(pool, golden_values_in_ceil_mode) {
   expect_op(Op::kAvgPool, {y}, window({2}, {3}, true, false), f64s({1, 1, 2}, {1, 3.5}));
 }
 
+// A kernel as large as x has one window only if no side is padded.
+TEST(pool, of_all_elements_and_padding_on_one_side) {
+  Tensor x = f64s({1, 1, 2}, {1, 3});
+  for (auto [lo, hi] : {std::pair(0, 0), {1, 0}, {0, 1}}) {
+    NamedAttrs attrs{{"kernel", List{2}}, {"pad_lo", List{lo}}, {"pad_hi", List{hi}}};
+    Sizes dims{1, 1, 1 + lo + hi};
+    expect_op(Op::kMaxPool, {x}, attrs,
+              f64s(dims, lo   ? std::vector<double>{1, 3}
+                         : hi ? std::vector<double>{3, 3}
+                              : std::vector<double>{3}));
+  }
+}
+
 TEST(pool, pads_that_cut_all_away_and_huge_kernels_are_refused) {
   Tensor x = f64s({1, 1, 2}, {1, 3});
   NamedAttrs cut{{"kernel", List{1}}, {"pad_lo", List{-3}}, {"count_include_pad", int64_t{1}}};
