@@ -438,7 +438,7 @@ RLX_MUST rlx_status_t *rlx_tensor_print(const rlx_tensor_t *tensor, size_t max_e
 
 #define RLX_INPUT 1  /* given at every run                                        */
 #define RLX_OUTPUT 2 /* what a run makes                                          */
-#define RLX_PARAM 3  /* kept from run to run: from weights at compile, or set_param */
+#define RLX_PARAM 3  /* kept between runs: from weights, or by set_param          */
 #define RLX_SYMBOL 4 /* a size that is open until a run                           */
 
 /* A new, empty graph. name: for prints and messages, may be NULL. */
@@ -781,12 +781,12 @@ RLX_MUST rlx_status_t *rlx_exec_run(rlx_exec_t *exec);
 /* Runs without waiting. The run begins when all n_wait fences are done and all earlier runs of this context have ended;
  * runs of several contexts overlap. Errors of bindings and sizes are returned here, as by rlx_exec_run. *done (a new
  * reference) tells when the run has ended, and how. If a fence in wait or the run before this one fails, the run ends
- * with RLX_E_ABORTED, whatever else it waits for. Links then stand as the failed run found them. If a slot
- * of a link was bound after the failed run was submitted, the link keeps what is bound now, and its state is lost. The context may be used and released meanwhile:
- * rlx_exec_bind, rlx_exec_set_dim and others act on later runs. Where data decide a size, a call that needs this size
- * waits for the run. Bound memory stays in use until the fence is done. With the env option threads=0, or with threads
- * of the host, the run has ended when this returns, unless a fence in wait is still open: then the thread that waits
- * for the run executes it. */
+ * with RLX_E_ABORTED, whatever else it waits for. Links then stand as the failed run found them. If a slot of a link
+ * was bound after the failed run was submitted, the link keeps what is bound now, and its state is lost. The context
+ * may be used and released meanwhile: rlx_exec_bind, rlx_exec_set_dim and others act on later runs. Where data decide a
+ * size, a call that needs this size waits for the run. Bound memory stays in use until the fence is done. With the env
+ * option threads=0, or with threads of the host, the run has ended when this returns, unless a fence in wait is still
+ * open: then the thread that waits for the run executes it. */
 RLX_MUST rlx_status_t *rlx_exec_submit(rlx_exec_t *exec, rlx_fence_t *const *wait, size_t n_wait, rlx_fence_t **done);
 
 /* Stops the runs that were begun or submitted before, between two steps: they end with RLX_E_CANCELLED. Later runs are

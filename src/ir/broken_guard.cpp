@@ -11,7 +11,7 @@ struct Demand {
   int64_t size;
 };
 
-// None if the guard is not linear in the symbol, or if no size meets it.
+// None if the guard is not linear in the symbol, if it names a least size, or if no size above 0 meets it.
 static std::optional<Demand> demand_of(const Guard& guard, const std::string& symbol) {
   const Dim difference = guard.b - guard.a;
   auto at = [&](int64_t size) { return evaluate(difference, [&](std::string_view) { return std::optional(size); }); };

@@ -35,8 +35,7 @@ static bool has_certain_bits(const Graph& graph, const Node& node) {
   return !is_of_floats || graph.info(node).tol == Tol::kE0;
 }
 
-// Ops of which most take time that grows as their inputs. For the others of class E0, such as sort, kWorkEach is the
-// limit.
+// Most of these ops take time that grows as their inputs do. For the others, such as sort, kWorkEach is the limit.
 static bool may_take_large_inputs(const OpInfo& info) {
   return info.is(kElementwise) || info.is(kView) || info.tol == Tol::kE0;
 }

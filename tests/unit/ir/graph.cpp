@@ -151,7 +151,7 @@ TEST(graph, a_guard_of_one_size_proves_what_is_weaker) {
   EXPECT_FALSE(graph.implies(Guard::kLessEqual, 1, n));
 }
 
-// Also where the other side has none.
+// Once the maximum is decided, a guard of the same form is found, though the other side stays as it is.
 TEST(graph, a_maximum_that_a_guard_decides_is_known_on_either_side) {
   Graph graph;
   Dim n = Dim::symbol("n"), m = Dim::symbol("m"), k = Dim::symbol("k"), half = floor_div(max(n, m) * max(n, m), 2);
@@ -162,8 +162,7 @@ TEST(graph, a_maximum_that_a_guard_decides_is_known_on_either_side) {
   EXPECT_TRUE(graph.implies(Guard::kLessEqual, 3 * k, half));
 }
 
-// Nor does one of a square.
-TEST(graph, a_guard_of_two_sizes_bounds_neither) {
+TEST(graph, a_guard_of_a_product_or_square_bounds_no_factor_alone) {
   Dim n = Dim::symbol("n"), m = Dim::symbol("m");
   for (const Dim& size : {n * m, n * n}) {
     Graph graph;

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <set>
 
-#include "compile/compile.h"
 #include "ir/text.h"
 #include "ops/interpret.h"
 #include "tests/support/samples.h"
