@@ -135,13 +135,17 @@ inline Tensor shown(Exec& exec, SlotKind kind, size_t slot) {
   return on_host(exec.tensor(kind, slot).value());
 }
 
-// Writes into the memory of an input.
-inline void write(Exec& exec, size_t slot, std::vector<float> values) {
-  Tensor tensor = exec.tensor(SlotKind::kInput, slot).value();
+// Writes into the memory of a slot, which may be out of the host's reach.
+inline void write(Exec& exec, SlotKind kind, size_t slot, std::vector<float> values) {
+  Tensor tensor = exec.tensor(kind, slot).value();
   auto* bytes = reinterpret_cast<std::byte*>(values.data());
   auto buffer = host_buffer({std::shared_ptr<void>(), bytes}, values.size() * sizeof(float));
   ASSERT_EQ(tensor.bytes(), buffer->size());
   ASSERT_TRUE(copy_bytes(tensor.storage()->place(), {*buffer, 0}, buffer->size()).ok());
+}
+
+inline void write(Exec& exec, size_t input, std::vector<float> values) {
+  write(exec, SlotKind::kInput, input, std::move(values));
 }
 
 inline void expect_near(const Tensor& got, const Tensor& want, float tolerance = 2e-5f) {

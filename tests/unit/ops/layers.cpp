@@ -91,6 +91,16 @@ TEST(quantize, golden_values) {
             tensor(DType::kI8, {4}, {0, 1, -2, -1}));
 }
 
+// The product is clamped to the range of the output's dtype, all of it.
+TEST(quantize, products_reach_both_ends_of_the_output) {
+  Tensor x = tensor(DType::kI8, {3, 1}, {127, -128, 100}), w = tensor(DType::kI8, {1, 1}, {2});
+  Tensor zero = tensor(DType::kI8, {}, {0}), scale = f32s({}, {1});
+  expect_op(Op::kQMatmul, {x, w, zero, zero, Tensor(), scale, zero}, {{"out_dtype", DType::kI8}},
+            tensor(DType::kI8, {3, 1}, {127, -128, 127}));
+  expect_op(Op::kQMatmul, {x, w, zero, zero, Tensor(), scale, tensor(DType::kU8, {}, {0})}, {{"out_dtype", DType::kU8}},
+            tensor(DType::kU8, {3, 1}, {254, 0, 200}));
+}
+
 TEST(quantize, refuses_what_it_cannot_mean) {
   Tensor x = f32s({2, 2}, {1, 2, 3, 4}), scale = f32s({}, {1});
   expect_failure(Op::kQuantizeLinear, {x, scale}, {}, Code::kOption, "'dtype' is needed");

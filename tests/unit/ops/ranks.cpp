@@ -91,6 +91,14 @@ TEST(ranks, that_an_op_does_not_take_are_refused) {
        {{"batch_a", List{0}}, {"batch_b", List{0}}, {"contract_a", List{0}}, {"contract_b", List{1}}},
        Code::kInvalidArgument,
        "axis 0 is a batch axis and contracted, too"},
+      {"dynamic_range", {one, scale, scale}, {}, Code::kShape, "start must be a scalar, not of rank 1"},
+      {"dynamic_range", {scale, one, scale}, {}, Code::kShape, "limit must be a scalar, not of rank 1"},
+      {"dynamic_range", {scale, scale, one}, {}, Code::kShape, "step must be a scalar, not of rank 1"},
+      {"moe_ffn",
+       {f32s({1, 1}, {1}), f32s({1, 1, 1}, {1}), f32s({1, 1, 1}, {1}), i64s({1}, {0}), one},
+       {},
+       Code::kShape,
+       "idx needs rank 2, not 1"},
   };
   for (const Refusal& it : refusals) {
     SCOPED_TRACE(it.op);

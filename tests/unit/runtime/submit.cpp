@@ -174,10 +174,9 @@ TEST_P(submit, after_a_failure_the_output_of_a_link_holds_the_state) {
     bool is_submitted = before == 0;
     ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, index_of(9)).ok());
     EXPECT_EQ((is_submitted ? waited(*exec->submit({})) : exec->run()).code(), Code::kRange);
-    Tensor kept = *exec->tensor(SlotKind::kOutput, 0), other = *exec->tensor(SlotKind::kInput, 0);
-    EXPECT_EQ(kept.as<float>()[3], before + 3);
-    std::fill_n(kept.as<float>(), 4, 50.0f);
-    std::fill_n(other.as<float>(), 4, 100.0f);
+    EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[3], before + 3);
+    write(*exec, SlotKind::kOutput, 0, std::vector<float>(4, 50));
+    write(*exec, SlotKind::kInput, 0, std::vector<float>(4, 100));
     ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, index_of(0)).ok());
     ASSERT_TRUE(exec->run().ok());
     EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[3], 51);
@@ -189,7 +188,7 @@ TEST_P(submit, setting_a_size_that_a_link_brings_changes_nothing) {
   auto exec = Exec::create(doubler(env)).value();
   ASSERT_TRUE(exec->set_dim("n", 2).ok());
   ASSERT_TRUE(exec->link(0, 0).ok());
-  std::fill_n(exec->tensor(SlotKind::kInput, 1)->as<float>(), 2, 1.0f);
+  write(*exec, 1, {1, 1});
   ASSERT_TRUE(exec->run().ok());
   ASSERT_TRUE(exec->set_dim("n", 4).ok());
   for (auto [kind, slot] : {std::pair(SlotKind::kInput, 0), {SlotKind::kInput, 1}, {SlotKind::kOutput, 0}})
