@@ -158,11 +158,19 @@ std::optional<Graph> branch(Draw& around, const char* name, const std::vector<Va
   return std::move(body.graph);
 }
 
+// Some branches say 1 where their operand has a symbol: the graph then runs at size 1 alone.
+void fix_symbols(Random& random, std::vector<ValueType>& types) {
+  for (ValueType& type : types)
+    for (Dim& dim : type.dims)
+      if (dim.symbol_name() != nullptr && random.chance(50)) dim = 1;
+}
+
 Expr if_node(Draw& draw, Builder& builder) {
   std::vector<Expr> in = random_arguments(draw, builder, draw.random.between(1, 3));
   Expr condition = random_condition(draw, builder);
   auto types = types_of(in);
   if (!types || !condition.valid()) return {};
+  if (draw.random.chance(3)) fix_symbols(draw.random, *types);
   std::vector<ValueType> results;
   for (int64_t count = draw.random.between(1, 2); count > 0; count--) results.push_back(draw.random.pick(*types));
   auto then = branch(draw, "then", *types, results), otherwise = branch(draw, "else", *types, results);
