@@ -747,8 +747,10 @@ RLX_MUST rlx_status_t *rlx_exec_bind(rlx_exec_t *exec, int32_t kind, size_t slot
 RLX_MUST rlx_status_t *rlx_exec_bind_ptr(rlx_exec_t *exec, int32_t kind, size_t slot, void *data, size_t bytes);
 
 /* The memory of a slot, its own or the bound one, as a tensor (a new reference) of the slot's present shape: write an
- * input before a run, read an output after it. The tensor keeps the memory alive past the context. Ask again when a
- * size has changed. Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (kind). */
+ * input before a run, read an output after it. The tensor keeps the memory alive past the context. The present shape
+ * is that of the last run or, as soon as a binding or rlx_exec_set_dim has changed a size, that of the next one, for
+ * which linked slots count as exchanged: read outputs before that, and ask again after it. Errors: RLX_E_RANGE (slot),
+ * RLX_E_INVALID_ARGUMENT (kind). */
 RLX_MUST rlx_status_t *rlx_exec_tensor(rlx_exec_t *exec, int32_t kind, size_t slot, rlx_tensor_t **out);
 
 /* Sets a size that no bound input gives, for later runs. The initial size is the planned one. Where the bound inputs

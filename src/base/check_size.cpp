@@ -33,7 +33,8 @@ Status check_literal(const Dim& dim) {
 
 Status check_size(std::string_view symbol, int64_t size, const Interval& range) {
   if (size >= range.lo && size <= range.hi) return {};
-  bool is_open = range.hi == Interval::kUnbounded && size < range.lo;  // no size is larger than kUnbounded
+  bool is_open = range.hi == Interval::kUnbounded;
+  if (is_open && size > range.hi) return above_limit(symbol, size, limit_of(range));
   std::string wanted = is_open ? format("[{}, inf)", range.lo) : format("[{}, {}]", range.lo, range.hi);
   return Status(Code::kRange, format("the size '{}' = {} is outside its range {}", symbol, size, wanted))
       .with("value", symbol)

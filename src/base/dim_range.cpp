@@ -29,7 +29,7 @@ static Interval divide_down_by_positive(Interval a, Interval b) {
           rises ? kLimit : std::max(divide_down(a.hi, b.lo), divide_down(a.hi, most))};
 }
 
-// No run divides by 0: it fails. So the divisor is at least 1, or at most -1.
+// No run divides by 0: it fails. So the divisor is at least 1, or at most -1. If it can only be 0, no run has the size.
 static Interval divide_down(Interval a, Interval b) {
   std::optional<Interval> range;
   if (b.hi >= 1) range = divide_down_by_positive(a, {std::max<int64_t>(b.lo, 1), b.hi});
@@ -37,7 +37,7 @@ static Interval divide_down(Interval a, Interval b) {
     Interval other = divide_down_by_positive({-a.hi, -a.lo}, {std::max<int64_t>(-b.hi, 1), -b.lo});
     range = range ? Interval{std::min(range->lo, other.lo), std::max(range->hi, other.hi)} : other;
   }
-  return range.value_or(Interval{-kLimit, kLimit});
+  return range.value_or(Interval{0, 0});
 }
 
 // ---- sums whose terms depend on each other ----

@@ -27,7 +27,7 @@ static bool is_saturated(int64_t value) {
 
 static Result<int64_t> divide_down(const Atom& atom, int64_t a, int64_t b) {
   if (b == 0) {
-    std::string quotient = shortened(atom.a.text()) + " / " + shortened(atom.b.text());
+    std::string quotient = shortened(floor_div(atom.a, atom.b).text());
     return Status(Code::kShape, "division by zero in the size " + quotient)
         .with("value", quotient)
         .with("expected", "a divisor other than 0")

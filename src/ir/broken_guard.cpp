@@ -11,7 +11,7 @@ struct Demand {
   int64_t size;
 };
 
-// None if the guard is not linear in the symbol, if it names a least size, or if no size above 0 meets it.
+// None if the guard is not linear in the symbol, if it names a least size, or if no size meets it.
 static std::optional<Demand> demand_of(const Guard& guard, const std::string& symbol) {
   const Dim difference = guard.b - guard.a;
   auto at = [&](int64_t size) { return evaluate(difference, [&](std::string_view) { return std::optional(size); }); };
@@ -20,7 +20,8 @@ static std::optional<Demand> demand_of(const Guard& guard, const std::string& sy
   if (!at_zero.ok() || !at_one.ok() || __builtin_sub_overflow(*at_one, *at_zero, &slope)) return std::nullopt;
   if (slope == 0 || difference != *at_zero + slope * Dim::symbol(symbol)) return std::nullopt;
   if (guard.relation == Guard::kLessEqual && slope > 0) return std::nullopt;  // a least size
-  if ((*at_zero < 0) == (slope < 0) || *at_zero == INT64_MIN || slope == INT64_MIN) return std::nullopt;
+  bool is_negative = *at_zero != 0 && (*at_zero < 0) == (slope < 0);
+  if (is_negative || *at_zero == INT64_MIN || slope == INT64_MIN) return std::nullopt;
   int64_t size = *at_zero / -slope;
   if (guard.relation == Guard::kLessEqual) return Demand{"may be", "at most ", size};
   return *at_zero % slope == 0 ? std::optional(Demand{"must be", "", size}) : std::nullopt;

@@ -2,6 +2,7 @@
 #include "rules/flow.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/contains.h"
 
@@ -39,7 +40,8 @@ constexpr Op kBesideFirst[] = {Op::kLayerNorm,         Op::kGroupNorm,       Op:
                                Op::kLayerNormGrad,     Op::kRmsNormGrad,     Op::kGroupNormGrad};
 
 // Functions that end or have a pole where an operand is 0 (a divisor, or the first one), and where it is 1 or -1.
-constexpr Op kEdgeAtZero[] = {Op::kSqrt, Op::kRsqrt, Op::kLog, Op::kPow, Op::kRecip, Op::kDiv};
+constexpr Op kEdgeAtZero[] = {Op::kSqrt,   Op::kRsqrt,  Op::kLog, Op::kLog2,  Op::kLog10,
+                              Op::kLogSum, Op::kLpNorm, Op::kPow, Op::kRecip, Op::kDiv};
 constexpr Op kEdgeAtOne[] = {Op::kLog1p, Op::kAcosh, Op::kAsin, Op::kAcos, Op::kAtanh};
 
 std::optional<double> zeros_and_ones(const Tensor& tensor) {
@@ -48,7 +50,17 @@ std::optional<double> zeros_and_ones(const Tensor& tensor) {
   return found ? std::optional(1.0) : std::nullopt;
 }
 
-// Whether the node also reads a value that counts: no number, and none of those followed. An input of a body may stand
+// Ops whose result is 0, exactly, only where an operand is. And ops whose result is never negative.
+constexpr Op kKeepZero[] = {Op::kMul, Op::kDiv, Op::kNeg,    Op::kAbs, Op::kMax,
+                            Op::kMin, Op::kPow, Op::kSquare, Op::kCast};
+constexpr Op kNeverNegative[] = {Op::kSquare, Op::kAbs, Op::kExp, Op::kSqrt, Op::kRelu};
+
+// Whether the graph is part of a larger one, which decides what the inputs are, and what becomes of the outputs.
+bool is_part(const Match& m) {
+  return m.is_in_body() || m.graph().is_prologue();
+}
+
+// Whether the node also reads a value that counts: no number, and none of those followed. An input of a part may stand
 // for a number. An einsum of one operand selects and sums; of more it is a product of matrices.
 bool meets_others(const Match& m, const Node& node, const std::vector<Value>& followed) {
   if (node.op == Op::kEinsum) return node.in.size() > 1;
@@ -58,18 +70,35 @@ bool meets_others(const Match& m, const Node& node, const std::vector<Value>& fo
   auto is_other = [&](Value in) {
     if (!present(in) || contains(followed, in)) return false;
     Expr x = m.builder().wrap(in);
-    bool may_be_number = m.is_in_body() && m.is(x, Op::kInput);
+    bool may_be_number = is_part(m) && m.is(x, Op::kInput);
     return !may_be_number && !m.splat(x) && !m.is_static(x);
   };
   auto end = node.in.begin() + static_cast<std::ptrdiff_t>(std::min(row->operands, node.in.size()));
   return std::any_of(node.in.begin(), end, is_other);
 }
 
-// Whether a number was added to the value. A positive one, as in norms, keeps what is never negative away from 0.
+// Whether the value is known to be 0 or above: a square, a number, or what is made of such by ops that keep it so.
+bool is_never_negative(const Match& m, Value value) {
+  constexpr Op kKeepSign[] = {Op::kAdd, Op::kMul, Op::kDiv, Op::kMax, Op::kMin, Op::kCast, Op::kReduce};
+  std::vector<Value> seen{value};
+  for (size_t i = 0; i < seen.size(); i++) {
+    if (seen.size() > kMostFollowed) return false;
+    Expr x = m.builder().wrap(seen[i]);
+    const Node& node = m.graph().node(seen[i]);
+    bool is_square = (node.op == Op::kMul && node.in[0] == node.in[1]) ||
+                     (node.op == Op::kPow && std::fmod(m.splat(m.builder().wrap(node.in[1])).value_or(1), 2) == 0);
+    if (is_square || contains(kNeverNegative, node.op) || m.splat(x).value_or(-1) >= 0) continue;
+    if (!contains(kKeepSign, node.op) && !m.graph().info(node).moves()) return false;
+    for (Value in : node.in)
+      if (present(in) && !contains(seen, in)) seen.push_back(in);
+  }
+  return true;
+}
+
+// Whether the value may be 0 where no operand is: numbers were added. A sum of what is never negative is none.
 bool is_shifted(const Match& m, Value value) {
   const Node& node = m.graph().node(value);
-  auto is_positive = [&](Value in) { return m.splat(m.builder().wrap(in)).value_or(0) > 0; };
-  return node.op == Op::kSub || (node.op == Op::kAdd && std::ranges::none_of(node.in, is_positive));
+  return !contains(kKeepZero, node.op) && !m.graph().info(node).moves() && !is_never_negative(m, value);
 }
 
 // Whether an error of one rounding may step over the edge of a function, to NaN or off a pole. A quotient is 0 or
@@ -113,7 +142,7 @@ bool feeds_jump(const Match& m, Expr x) {
   };
   for (size_t i = 0; i < followed.size(); i++) {
     if (followed.size() > kMostFollowed) return true;
-    if (m.is_in_body() && m.is_output(followed[i])) return true;  // the graph around reads it
+    if (is_part(m) && m.is_output(followed[i])) return true;  // the graph around reads it
     std::vector<uint32_t> users = m.users(m.builder().wrap(followed[i]), kMostReaders);
     if (users.size() == kMostReaders || !m.may_follow(users.size())) return true;
     for (uint32_t user : users) {

@@ -281,23 +281,12 @@ bool as_bias(Scores& s) {
   return true;
 }
 
-bool fits(const Match& m, Expr term) {
-  const std::vector<Dim>& dims = m.anchor().dims();
-  if (term.rank() > dims.size()) return false;
-  for (size_t i = 0; i < term.rank(); i++) {
-    const Dim &dim = term.dims()[term.rank() - 1 - i], &target = dims[dims.size() - 1 - i];
-    if (!dim.is(1) && !m.graph().implies(Guard::kEqual, dim, target)) return false;
-  }
-  return true;
-}
-
 // scores + t: t is an additive mask, or else a bias
 Expr scores_plus(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
     Expr term = m.in(1 - i);
     auto s = take_scores(m, m.in(i));
     if (!s) continue;
-    if (!fits(m, term)) return m.miss("a mask is larger than the scores");
     auto found = additive_mask(m, term);
     if (found && joins(*s, found->fill)) {
       bool is_additive = !s->mask || s->additive;

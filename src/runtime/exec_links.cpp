@@ -149,6 +149,7 @@ Status Exec::copy_state(Link& link, const Storage& state) {
 // A linked input that is bound again starts with the new value. An output first hands its value to the input.
 Status Exec::settle(SlotKind kind, Link& link) {
   if (kind == SlotKind::kOutput) return exchange(link);
+  if (link.pending) sizes_version_++;  // they may have been resolved with the dims of the state that is dropped
   link.pending.reset();
   return {};
 }

@@ -3,11 +3,11 @@
 #include "runtime/special.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/contains.h"
 #include "base/split.h"
 #include "compile/options.h"
+#include "runtime/convert.h"
 #include "runtime/sizes.h"
 
 namespace rlx {
@@ -100,18 +100,26 @@ void SpecialModels::forget() {
   gone.swap(models_);
 }
 
-static Result<Tensor> copy_of_input(const std::string& name, const Tensor& given) {
+// As a constant of the graph, of this dtype.
+static Result<Tensor> copy_of_input(const std::string& name, const Tensor& given, DType dtype) {
   auto refused = [&](std::string_view why) {
     return Status(Code::kUnsupported, format("the input '{}' decides the structure of the graph{}", name, why))
         .with("input", name);
   };
   if (given.count() > kMaxElements)
     return refused(format(": it has {} elements, and may have {}", given.count(), kMaxElements));
-  Tensor copy = RLX_TRY(Tensor::create(given.dtype(), given.dims()));
+  Tensor copy = RLX_TRY(Tensor::create(dtype, given.dims()));
   if (copy.bytes() == 0) return copy;
   if (!given.data()) return refused(": it must be on the host");
-  std::memcpy(copy.data(), given.data(), static_cast<size_t>(copy.bytes()));
+  convert_elements(given.dtype(), given.data(), dtype, copy.data(), given.count());
   return copy;
+}
+
+// The dtype in which a program reads the input, if the call gives it in this one.
+static Result<DType> dtype_in_program(const Model& general, const std::string& name, DType given) {
+  DType declared = general.graph().type(*general.graph().find_leaf(name)).dtype;
+  if (given == declared || !may_convert(given, declared)) return given;
+  return RLX_TRY(parse_compile_options(general.policy()->options)).io_convert ? declared : given;
 }
 
 // Every open size of an input by itself.
@@ -162,7 +170,10 @@ Result<SpecialModels::Attempt> SpecialModels::attempt(const Model& general, std:
     if (general.has_open_rank(name)) choices.ranks.emplace_back(name, static_cast<int64_t>(tensor.rank()));
   std::vector<std::string> wanted = static_inputs();
   for (const auto& [name, tensor] : inputs)
-    if (contains(wanted, name)) choices.values.emplace_back(name, RLX_TRY(copy_of_input(name, tensor)));
+    if (contains(wanted, name)) {
+      DType dtype = RLX_TRY(dtype_in_program(general, name, tensor.dtype()));
+      choices.values.emplace_back(name, RLX_TRY(copy_of_input(name, tensor, dtype)));
+    }
   if (serves == Serves::kOneSet || choices.separate_sizes) {
     choices.dims = choices.separate_sizes ? sizes_by_axis(general, inputs) : std::move(*given);
     choices.stretches = true;

@@ -8,16 +8,15 @@
 
 namespace rlx::onnx {
 
-// A size is a number, the model's own name or expression, or "<input>.<axis>". Some exporters write "-1" for a size
-// that they do not know.
+// A size is a number, the model's own name or expression, or "<input>.<axis>". A number as a name, such as the "-1" of
+// some exporters, says that the size is not known.
 Dim Importer::dim_of(const DimensionProto& dim, std::string_view input, size_t axis) const {
   static constexpr size_t kLongest = 64;  // characters; a product of sums grows exponentially with its text
   if (dim.dim_value >= 0) return dim.dim_value;
   Dim unnamed = Dim::symbol(std::string(input) + "." + std::to_string(axis));
   if (dim.dim_param.empty() || options_.choices.separate_sizes) return unnamed;
   if (dim.dim_param.size() <= kLongest)
-    if (auto parsed = parse_dim(dim.dim_param); parsed.ok())
-      return parsed->is_literal() && parsed->literal() < 0 ? unnamed : *parsed;
+    if (auto parsed = parse_dim(dim.dim_param); parsed.ok()) return parsed->is_literal() ? unnamed : *parsed;
   return Dim::symbol(dim.dim_param);
 }
 
@@ -97,14 +96,15 @@ Result<OnnxValue> Importer::sequence_input(const std::string& name, const Elemen
   return sequence;
 }
 
-// The value of the option value.<input>. Its sizes may be any where those of the input are open.
+// The value of the option value.<input>, or of an input that decides the structure. Its sizes may be any where those of
+// the input are open.
 static Status check_fits(const Tensor& value, const std::string& name, const ValueType& input) {
   auto fits = [](int64_t size, const Dim& dim) { return !dim.is_literal() || dim.is(size); };
   bool is_of_dtype = value.dtype() == input.dtype;
   if (is_of_dtype && std::ranges::equal(value.dims(), input.dims, fits)) return {};
   std::string got = type_text(value.dtype(), value.dims());
   return Status(is_of_dtype ? Code::kShape : Code::kDtype,
-                format("ONNX model: the input '{}' is {}, the value that the options give it is {}", name, input, got))
+                format("ONNX model: the input '{}' is {}, the value given for it is {}", name, input, got))
       .with("value", name)
       .with("expected", text_of(input))
       .with("got", got);

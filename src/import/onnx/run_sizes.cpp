@@ -48,31 +48,31 @@ Expr reshape_in_run(Call& call, Expr x, Expr shape, bool zero_is_size) {
   return reshape(x, dims);
 }
 
-// An axis is broadcast by reading it modulo its size, which is that of the result, or 1.
+// An axis is broadcast by reading it modulo its size, which is that of the result, or 1. If the result has another size
+// than both, the run fails in the broadcast. A literal size stays one.
 Expr expand_in_run(Call& call, Expr x, Expr shape) {
   auto length = length_of(call, shape, "shape");
   if (!length) return x;
   auto rank = static_cast<int64_t>(x.rank()), result = std::max(rank, *length);
-  std::vector<Dim> dims;
+  std::vector<Dim> dims, sizes;  // in the run, and as they are known
   for (int64_t i = 0; i < result - rank; i++) dims.push_back(call.run_dim(item(shape, i)));
+  sizes = dims;
   for (int64_t axis = 0; axis < rank; axis++) {
     Dim own = x.dim(axis);
     int64_t at = axis + *length - rank;
-    if (at < 0 || (own.is_literal() && !own.is(1))) {
+    if (at < 0) {
       dims.push_back(own);
-      continue;
+    } else {
+      Expr target = item(shape, at), size = size_of(call, x, axis);
+      Expr wanted = where(equal(target, 1), size, target);
+      if (!own.is_literal())
+        x = gather(x, call.op("floor_mod", {places(call, where(equal(size, 1), target, size)), size}), axis);
+      dims.push_back(call.run_dim(own.is_literal() ? wanted : where(equal(size, 1), target, wanted)));
     }
-    Expr target = item(shape, at);
-    if (own.is(1)) {
-      dims.push_back(call.run_dim(target));
-      continue;
-    }
-    Expr size = size_of(call, x, axis);
-    Expr index = places(call, where(equal(size, 1), target, size));
-    x = gather(x, call.op("floor_mod", {index, size}), axis);
-    dims.push_back(x.dim(axis));
+    sizes.push_back(own.is_literal() && !own.is(1) ? own : dims.back());
   }
-  return broadcast_to(x, dims);
+  Expr y = broadcast_to(x, dims);
+  return sizes == dims ? y : reshape(y, sizes);
 }
 
 Expr slice_in_run(Call& call, Expr x, Expr starts, Expr ends, Expr steps, const Axes& axes) {

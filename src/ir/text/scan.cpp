@@ -27,7 +27,7 @@ static bool is_blank(char c) {
 
 void Scanner::skip_blanks() {
   while (is_blank(peek()) && !at_end()) at_++;
-  if (peek() == ';') at_ = std::min(text_.find('\n', at_), text_.size());
+  if (begins_comment()) at_ = std::min(text_.find('\n', at_), text_.size());
 }
 
 void Scanner::skip_lines() {
@@ -79,7 +79,7 @@ std::string_view Scanner::expression(std::string_view stops) {
     if (c == '\n') break;
     if (c == '\'') in_quotes = !in_quotes;
     if (in_quotes) continue;
-    if (depth == 0 && (c == ';' || stops.find(c) != stops.npos)) break;
+    if (depth == 0 && (begins_comment() || stops.find(c) != stops.npos)) break;
     if (c == '(') depth++;
     if (c == ')' && depth) depth--;
   }

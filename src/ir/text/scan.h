@@ -42,6 +42,7 @@ class Scanner {
   struct Position {
     size_t line, column;
   };
+  bool begins_comment() const { return form_ == kFile && peek() == ';'; }  // a line is an argument: it has none
   Position position(size_t at) const;
   std::string prefix(Position position) const;
 

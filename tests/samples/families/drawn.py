@@ -70,7 +70,7 @@ def ends_of_uniforms(family):
 
 def uniforms(family):
     for dtype in F:
-        for shape, low, high in (((6,), 0.0, 1.0), ((2, 3), -2.0, 2.0), ((0,), 0.0, 1.0)):
+        for shape, low, high in (((6,), 0.0, 1.0), ((2, 3), -2.0, 2.0), ((6,), -1.0, 1.0), ((0,), 0.0, 1.0)):
             key, counter = state(1)
             u, used = uniform(key, counter, dtype, shape)
             y = round_float(low + u * (high - low), dtype)

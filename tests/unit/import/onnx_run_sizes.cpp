@@ -43,6 +43,36 @@ TEST(onnx_run_sizes, pads_repeats_and_stretches_are_read_in_the_run) {
   EXPECT_EQ(Opened(expand).run({counting({1}), list({1, 3})}), "f32[1,3] 0 0 0");
 }
 
+TEST(onnx_run_sizes, an_expand_to_another_size_fails) {
+  for (const char* size : {"n", "2"}) {
+    Maker maker(13);
+    maker.input("x", 1, {size}).input("s", 7, {"1"}).node("Expand", {"x", "s"}, {"y"}).output("y");
+    Opened opened(maker);
+    EXPECT_EQ(opened.run({counting({2}), list({1})}), "f32[2] 0 1");
+    EXPECT_EQ(opened.run({counting({2}), list({2})}), "f32[2] 0 1");
+    for (int64_t other : {0, 3, 5}) {
+      std::string why = opened.run({counting({2}), list({other})});
+      EXPECT_NE(why.find("dynamic_iota"), std::string::npos) << size << ": " << why;
+    }
+  }
+}
+
+TEST(onnx_run_sizes, a_number_as_the_name_of_a_size_says_nothing) {
+  Maker maker(13);
+  maker.input("x", 1, {"(2)"}).node("Neg", {"x"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({3})}), "f32[3] 0 -1 -2");
+}
+
+TEST(onnx_run_sizes, an_input_that_decides_structure_is_converted_as_others_are) {
+  Maker maker(13);
+  maker.input("x", 1, {"n", "3"}).input("axes", 7, {"1"}).node("ReduceSum", {"x", "axes"}, {"y"}).output("y");
+  Tensor axes = *Tensor::create(DType::kU8, std::array<int64_t, 1>{1});
+  axes.as<uint8_t>()[0] = 1;
+  EXPECT_EQ(Opened(maker, {{"io.convert", int64_t{1}}}).run({counting({2, 3}), axes}), "f32[2,1] 3 12");
+  std::string refused = Opened(maker).run({counting({2, 3}), axes});
+  EXPECT_NE(refused.find("'axes' is i64[1], the value given for it is u8[1]"), std::string::npos) << refused;
+}
+
 TEST(onnx_run_sizes, an_input_that_decides_structure_makes_a_model_for_each_value) {
   Maker maker(13);
   maker.input("x", 1, {"n", "3"}).input("axes", 7, {"1"}).f32("w", {1}, {2});

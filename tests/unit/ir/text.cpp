@@ -366,6 +366,8 @@ TEST(text, attributes_have_one_syntax) {
   EXPECT_TRUE(is(7, "f", std::vector<double>{1, std::numeric_limits<double>::infinity()}));
 
   auto message = [](const char* text) { return std::string(parse_attrs(text).status().message()); };
+  EXPECT_EQ(message("axis=1 ; eps=2"), "column 8: expected the name of an attribute") << "no comment";
+  EXPECT_TRUE(equal((*parse_attrs("dump=/tmp/a;b"))[0].second, "/tmp/a;b"));
   EXPECT_EQ(message("axis=1 axis=2"), "column 8: 'axis' is given twice");
   EXPECT_EQ(message("axis 1"), "column 5: expected '=' after 'axis'");
   EXPECT_EQ(message("axis="), "column 6: expected a value");

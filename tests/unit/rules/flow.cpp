@@ -13,6 +13,7 @@
 #include "ops/interpret.h"
 #include "tests/support/samples.h"
 #include "tests/unit/programs.h"
+#include "tests/unit/tensors.h"
 
 namespace rlx {
 
@@ -143,16 +144,42 @@ TEST(flow, a_quotient_in_a_body_that_is_rounded_stays_one) {
   }
 }
 
+// p / 41 and x / sqrt(x), computed before the run: what compares or rounds them is in the graph.
+TEST(flow, a_quotient_of_params_that_is_rounded_stays_one) {
+  const std::string cases[] = {
+      "q = div(p, k)\nb = eq(q, x)\n",
+      "r = sqrt(s)\nq = div(s, r)\nb = eq(q, x)\n",
+      "q = div(p, k)\nm = max(q, z)\nf = floor(m)\nb = eq(f, x)\n",
+  };
+  using testing_programs::filled;
+  Tensor p = filled({2}, 41), squares = filled({2}, 1), x = filled({2}, 1);
+  p.as<float>()[1] = 41 * 7, squares.as<float>()[1] = 49, x.as<float>()[1] = 7;
+  auto weights = std::make_shared<Weights>();
+  ASSERT_TRUE(weights->put("p", p).ok() && weights->put("s", squares).ok());
+  for (const std::string& nodes : cases) {
+    auto graph = parse(
+        "graph {\nx = input f32[2]\nz = input f32[2]\np = param f32[2]\ns = param f32[2]\n"
+        "k = constant f32[] {41}\n" +
+        nodes + "y = cast(b) to=f32\noutput y\n}");
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    auto program = Program::compile(testing_programs::env_with(1), *graph, weights, nullptr, {});
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    auto got = (*program)->run({}, std::array{x, filled({2}, -9)}, {}, 1);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    for (int i = 0; i < 2; i++) EXPECT_EQ((*got)[0].as<float>()[i], 1) << nodes;
+  }
+}
+
 // What a function gives where it ends or has a pole.
 TEST(flow, a_quotient_that_a_function_reads_at_its_edge_stays_one) {
-  auto result = [](const std::string& nodes) {
+  auto result = [](const std::string& nodes, float of = 41, const std::string& readers = "") {
     auto graph = parse("graph {\nx = input f32[1]\nk = constant f32[] {41}\none = constant f32[] {1}\nq = div(x, k)\n" +
-                       nodes + "output y\n}");
+                       nodes + "output y\n" + readers + "}");
     EXPECT_TRUE(graph.ok()) << graph.status().message();
     auto program = Program::compile(testing_programs::env_with(1), *graph, std::make_shared<Weights>(), nullptr, {});
     EXPECT_TRUE(program.ok()) << program.status().message();
     Tensor x = *Tensor::create(DType::kF32, std::array<int64_t, 1>{1});
-    x.as<float>()[0] = 41;
+    x.as<float>()[0] = of;
     return (*(*program)->run({}, std::array{x}, {}, 1))[0].as<float>()[0];
   };
   EXPECT_EQ(result("d = sub(q, one)\ny = sqrt(d)\n"), 0);
@@ -162,6 +189,20 @@ TEST(flow, a_quotient_that_a_function_reads_at_its_edge_stays_one) {
   EXPECT_EQ(result("d = sub(one, q)\ny = recip(d)\n"), INFINITY);
   EXPECT_EQ(result("y = atanh(q)\n"), INFINITY);
   EXPECT_TRUE(std::isnan(result("d = sub(q, one)\ny = div(d, d)\n")));
+  for (const char* log : {"log", "log2", "log10"}) {
+    EXPECT_EQ(result(format("d = sub(q, one)\ny = {}(d)\n", log)), -INFINITY) << log;
+    EXPECT_EQ(result(format("d = add(q, one)\ny = {}(d)\n", log), -41), -INFINITY) << log << ": below 0 and shifted up";
+  }
+  EXPECT_EQ(result("d = add(q, one)\ny = recip(d)\n", -41), INFINITY);
+  EXPECT_EQ(result("d = sub(q, one)\ny = lp_norm(d)\n"), 0);
+  EXPECT_EQ(result("d = sub(q, one)\ny = log_sum(d) axes=[0]\n"), -INFINITY);
+  EXPECT_GT(result("d = sub(one, q)\nm = neg(one)\ny = atan2(d, m)\n"), 3) << "the angle jumps from pi to -pi";
+  const std::string join = "m = constant f32[1] {-1}\nc = concat(q, m) axis=0\n";
+  EXPECT_EQ(result(join + "d = reduce(c) fn=sum\ny = sqrt(d)\n"), 0) << "a sum may add numbers, too";
+  EXPECT_EQ(result(join + "d = einsum(c) equation=\"i->\"\ny = log(d)\n"), -INFINITY);
+  const float product = 41 * (1 / 41.0f);
+  EXPECT_EQ(result("s = mul(q, q)\ny = add(s, one)\n", 41, "r = rsqrt(y)\noutput r\n"), product * product + 1)
+      << "what is never negative is not shifted to 0";
   EXPECT_EQ(result("y = mul(q, one)\n"), 41 * (1 / 41.0f)) << "a quotient that nothing reads in this way";
 }
 

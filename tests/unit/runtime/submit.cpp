@@ -198,6 +198,28 @@ TEST_P(submit, setting_a_size_that_a_link_brings_changes_nothing) {
   EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[1], 3);
 }
 
+// t = s + [x]: the linked input is bound to a new state after sizes were asked for, which count the old one as taken.
+TEST_P(submit, a_new_state_brings_its_own_sizes) {
+  auto graph = parse(
+      "graph (n in [0, 6], m in [0, 6]) {\ns = input f32[n]\nx = input f32[1]\nw = input f32[m]\n"
+      "t = concat(s, x) axis=0\nu = add(s, s)\noutput t\noutput u\noutput w\n}");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  auto exec = Exec::create(*Program::compile(env, *graph, nullptr, nullptr, {})).value();
+  ASSERT_TRUE(exec->link(0, 0).ok());
+  write(*exec, 1, {9});
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, filled({3}, 1)).ok());
+  ASSERT_TRUE(exec->run().ok());
+  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 1)->dims()[0], 3) << "of the last run";
+  ASSERT_TRUE(exec->set_dim("m", 2).ok());
+  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 1)->dims()[0], 4) << "of the next run";
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, filled({3}, 20)).ok());
+  ASSERT_TRUE(exec->run().ok());
+  Tensor t = shown(*exec, SlotKind::kOutput, 0), u = shown(*exec, SlotKind::kOutput, 1);
+  EXPECT_EQ(t.dims()[0], 4);
+  EXPECT_EQ(t.as<float>()[3], 9);
+  EXPECT_EQ(u.dims()[0], 3);
+}
+
 TEST_P(submit, a_context_may_go_while_its_runs_are_in_flight) {
   Fence gate(env->queue().helper());
   std::vector<Fence> fences;
