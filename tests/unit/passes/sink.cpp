@@ -17,8 +17,8 @@ TEST(sink, copies_at_most_four_times_the_graph) {
   std::string text = "graph {\nx0 = input f32[4]\nb = input bool[]\nr0 = param f32[4]\n";
   for (int i = 0; i < kChain; i++) text += format("r{} = sin(r{})\n", i + 1, i);
   for (int i = 0; i < kBranches; i++)
-    text += format("x{} = if(b, x{}, r{}) then=", i + 1, i, kChain) + inputs + "v = add(u, r)\noutput v\n} else=" +
-            inputs + "v = mul(u, r)\noutput v\n}\n";
+    text += format("x{} = if(b, x{}, r{}) then=", i + 1, i, kChain) + inputs +
+            "v = add(u, r)\noutput v\n} else=" + inputs + "v = mul(u, r)\noutput v\n}\n";
   auto graph = parse(text + format("output x{}\n", kBranches) + "}");
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   auto made = test::find_transform("sink")->run(*graph, Bounds::kError, nullptr);
