@@ -64,6 +64,18 @@ TEST(prologue, values_that_residents_share_are_computed_once_where_they_are_many
   EXPECT_EQ(std::count(is_found.begin(), is_found.end(), true), static_cast<int64_t>(is_found.size()));
 }
 
+// One is a param that is packed, the one before it is computed.
+TEST(prologue, pieces_are_in_the_order_of_what_they_make) {
+  Weights weights;
+  Graph graph;
+  Builder b(graph);
+  output(b, "y", matmul(input(b, "x", {16, 64}), unary(Op::kSin, weight(b, weights, "w", {64, 64}))));
+  output(b, "z", matmul(input(b, "u", {16, 32}), weight(b, weights, "v", {32, 32})));
+  std::vector<uint32_t> made;
+  for (const Piece& piece : pieces_of(graph)) made.insert(made.end(), piece.residents.begin(), piece.residents.end());
+  EXPECT_EQ(made, (std::vector<uint32_t>{0, 1}));
+}
+
 // Apart, each of the residents would read all params.
 TEST(prologue, residents_that_share_what_reads_many_params_are_computed_together) {
   constexpr int kCount = 300;
