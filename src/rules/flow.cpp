@@ -50,7 +50,7 @@ std::optional<double> zeros_and_ones(const Tensor& tensor) {
   return found ? std::optional(1.0) : std::nullopt;
 }
 
-// Ops whose result is 0, exactly, only where an operand is. And ops whose result is never negative.
+// Ops whose result is exactly 0 only where an operand is 0, and ops whose result is never negative.
 constexpr Op kKeepZero[] = {Op::kMul, Op::kDiv, Op::kNeg,    Op::kAbs, Op::kMax,
                             Op::kMin, Op::kPow, Op::kSquare, Op::kCast};
 constexpr Op kNeverNegative[] = {Op::kSquare, Op::kAbs, Op::kExp, Op::kSqrt, Op::kRelu};
@@ -95,7 +95,8 @@ bool is_never_negative(const Match& m, Value value) {
   return true;
 }
 
-// Whether the value may be 0 where no operand is: numbers were added. A sum of what is never negative is none.
+// Whether the value may be 0 though no operand is, because numbers were added. Numbers that are never negative do not
+// cancel each other.
 bool is_shifted(const Match& m, Value value) {
   const Node& node = m.graph().node(value);
   return !contains(kKeepZero, node.op) && !m.graph().info(node).moves() && !is_never_negative(m, value);
