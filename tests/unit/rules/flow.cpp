@@ -206,4 +206,18 @@ TEST(flow, a_quotient_that_a_function_reads_at_its_edge_stays_one) {
   EXPECT_EQ(result("y = mul(q, one)\n"), 41 * (1 / 41.0f)) << "a quotient that nothing reads in this way";
 }
 
+// `c and true` is c only if the bytes of c are 0 and 1.
+TEST(flow, a_boolean_of_another_byte_is_made_1) {
+  Graph graph;
+  Builder b(graph);
+  Tensor bytes = *Tensor::create(DType::kBool, std::array<int64_t, 1>{4});
+  for (int i = 0; i < 4; i++) bytes.as<uint8_t>()[i] = static_cast<uint8_t>(85 * i);
+  testing_programs::output(b, "y", logical_and(b.constant(bytes), b.scalar(DType::kBool, 1)));
+  auto program = Program::compile(testing_programs::env_with(1), graph, nullptr, nullptr, {});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  auto ran = (*program)->run({}, std::span<const Tensor>(), {}, 1);
+  ASSERT_TRUE(ran.ok()) << ran.status().message();
+  for (int i = 0; i < 4; i++) EXPECT_EQ((*ran)[0].as<uint8_t>()[i], i > 0) << i;
+}
+
 }  // namespace rlx
