@@ -93,6 +93,8 @@ TEST_F(verifier, wants_topological_order_and_values_that_exist) {
 TEST_F(verifier, wants_legal_attributes) {
   node(3).attrs = node(3).attrs.with("eps", "small");
   EXPECT_EQ(failure(), "not a valid graph: layer_norm 'z' (%3): 'eps' must be of kind f64, not 'small'");
+  node(3).attrs = node(3).attrs.with("eps", AttrValue());
+  EXPECT_EQ(failure(), "not a valid graph: layer_norm 'z' (%3): the attribute 'eps' is missing");
   node(3).attrs = node(2).attrs;
   EXPECT_EQ(failure(), "not a valid graph: layer_norm 'z' (%3): its attributes belong to another op");
 }
