@@ -92,7 +92,8 @@ void check(uint64_t seed) {
   for (int64_t i = 0; i < kMultiples; i++) x.as<float>()[i] = static_cast<float>(divisor) * static_cast<float>(i - 12);
   ASSERT_TRUE(graph.add_input("p", DType::kBool, {}).ok() && weights->put("w", x).ok());
   bool is_param = random.chance(40), is_in_branch = !is_param && random.chance(30);
-  auto source = is_param ? graph.add_param("w", DType::kF32, {kMultiples}) : graph.add_input("x", DType::kF32, {kMultiples});
+  auto source =
+      is_param ? graph.add_param("w", DType::kF32, {kMultiples}) : graph.add_input("x", DType::kF32, {kMultiples});
   auto quotient = [&](Expr a) { return a / divisor; };
   Expr dividend = builder.wrap(*source);
   Expr y = is_in_branch ? in_branches(random, dividend, 0, quotient) : quotient(dividend);
@@ -114,7 +115,7 @@ void check(uint64_t seed) {
   for (int64_t i = 0; i < results[0].count(); i++) {
     double got = results[0].as<double>()[i], wanted = results[1].as<double>()[i];
     ASSERT_TRUE(is_alike(wanted, got, is_whole)) << seed << ": " << got << ", not " << wanted << " at " << i << "\n"
-                                                       << print(graph);
+                                                 << print(graph);
   }
 }
 
