@@ -80,11 +80,10 @@ class Sinking {
       uint32_t node = waiting.back();
       waiting.pop_back();
       visits_++;
-      fits = seen.size() <= most && !refused_.contains(node);
       for (Value in : graph_.node(node).in)
         if (present(in) && seen.size() <= most && seen.insert(in.node).second) waiting.push_back(in.node);
+      fits = seen.size() <= most && !refused_.contains(node);
     }
-    fits = fits && seen.size() <= most;
     if (fits) {
       copies_left_ -= seen.size();
     } else {

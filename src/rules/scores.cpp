@@ -276,7 +276,6 @@ bool as_bias(Scores& s) {
   if (s.mask && !s.additive) return false;
   s.bias = plus(s.bias, s.additive);
   s.mask = s.additive = Expr();
-  s.fill = 0;
   s.stays_additive = true;
   return true;
 }
