@@ -325,10 +325,12 @@ static Status above_limit(const CompiledGraph& source, const Plan& plan, int64_t
   std::vector<std::pair<int64_t, std::string>> buffers;
   for (const MemoryPart& part : memory_parts(plan))
     if (part.region == "arena" || part.region == "sized") buffers.emplace_back(part.bytes, part.text());
-  for (const Resident& resident : source.lowered->residents)
-    if (resident.bytes())
-      buffers.emplace_back(resident.bytes(), format("{} for {}", resident.scope->graph.describe(resident.value.node),
-                                                    resident.scope->graph.describe(resident.reader)));
+  for (const Resident& resident : source.lowered->residents) {
+    if (!resident.bytes()) continue;
+    const Graph& graph = resident.scope->graph;
+    std::string reader = resident.form ? " for " + graph.describe(resident.reader) : "";
+    buffers.emplace_back(resident.bytes(), graph.describe(resident.value.node) + reader);
+  }
   auto end = buffers.begin() + static_cast<ptrdiff_t>(std::min<size_t>(buffers.size(), 3));
   std::partial_sort(buffers.begin(), end, buffers.end(), [](auto& a, auto& b) { return a.first > b.first; });
   std::string largest;

@@ -25,7 +25,7 @@ struct CompileOptions {
   std::vector<std::string> alias;  // "output=input": one memory for both
   bool drop_weights = false;
   int threads = INT_MAX;
-  int64_t memory_limit = INT64_MAX;  // bytes of arena, sized region and prepared forms
+  int64_t memory_limit = INT64_MAX;  // bytes of arena, sized region and what is prepared
   std::string dump;                  // folder for the graph after each pass; empty: none
 };
 

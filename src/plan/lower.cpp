@@ -10,6 +10,15 @@
 
 namespace rlx {
 
+int64_t Resident::bytes() const {
+  if (form) return form->bytes;
+  const Graph& graph = scope->graph;
+  const ValueType& type = graph.type(value);
+  Dim count = element_count(type.dims);
+  bool is_set = graph.info(graph.node(value)).is(kLeaf);
+  return is_set || !count.is_literal() ? 0 : byte_size(type.dtype, count.literal()).value_or(INT64_MAX);
+}
+
 namespace {
 
 // Fills the list of residents, without duplicates.

@@ -33,7 +33,7 @@ struct Resident {
   uint32_t expression = 0;  // the same in all that compute the same
   uint64_t readers = 0;     // a hash: the same if the same bodies read it
 
-  int64_t bytes() const { return form ? form->bytes : 0; }  // beyond what is set
+  int64_t bytes() const;  // beyond what is set: packed, or computed
 };
 
 // A body of a node. It shares residents with the graph around it and with other bodies.

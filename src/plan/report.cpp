@@ -101,7 +101,8 @@ static void write_residents(JsonWriter& json, const Plan& plan) {
     json.begin_object()
         .member("value", std::string_view(resident.scope->graph.describe(resident.value.node)))
         .member("type", std::string_view(text_of(type)));
-    if (resident.form) json.member("form", std::string_view(resident.form->text())).member("bytes", resident.bytes());
+    if (resident.form) json.member("form", std::string_view(resident.form->text()));
+    if (resident.bytes()) json.member("bytes", resident.bytes());
     json.end_object();
   }
   json.end_array();

@@ -214,6 +214,32 @@ TEST(exec, a_memory_limit_refuses_the_plan) {
   EXPECT_EQ(refused.status().code(), Code::kNoMemory);
 }
 
+// What is computed when params are set counts: here 40 times 40 times 1,000 numbers, of two params of 40.
+TEST(exec, a_memory_limit_counts_what_is_made_of_params) {
+  auto graph = parse(R"(graph {
+    x = input f32[1000]
+    a = param f32[40,1,1]
+    b = param f32[40,1]
+    c = iota() shape=[1000] axis=0 dtype=f32
+    products = mul(a, b)
+    table = mul(products, c)
+    y = atan2(x, table)
+    output y
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  constexpr int64_t kBytes = int64_t{40} * 40 * 1000 * 4;
+  auto compiled = [&](int64_t limit) {
+    return Program::compile(env_with(1), *graph, std::make_shared<Weights>(), nullptr, {{"memory.limit", limit}});
+  };
+  auto refused = compiled(kBytes - 1);
+  EXPECT_EQ(refused.status().code(), Code::kNoMemory);
+  EXPECT_NE(refused.status().message().find("the largest: mul 'table' (%5) 6400000 bytes"), std::string::npos)
+      << refused.status().message();
+  auto made = compiled(4 * kBytes);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_NE((*made)->report("memory")->find("\"prepared\": 6400000"), std::string::npos) << *(*made)->report("memory");
+}
+
 TEST(model, a_policy_chooses_among_devices) {
   auto env = env_with(1);
   auto ran_on = [&](const NamedAttrs& policy, const char* device = "") {
