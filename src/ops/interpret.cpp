@@ -264,11 +264,6 @@ Result<std::vector<Tensor>> run_inner(const Graph& graph, std::span<const Tensor
 
 }  // namespace
 
-Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
-                                          const SymbolLookup& around, const ParamTensors& params, EvalOptions options) {
-  return run_inner(graph, inputs, around, {params, options});
-}
-
 Result<Tensor> convert(const Tensor& tensor, DType to) {
   if (tensor.dtype() == to) return tensor;
   Tensor result = RLX_TRY(Tensor::create(to, tensor.dims()));

@@ -43,10 +43,6 @@ inline constexpr size_t kMaxDeclared = 64;
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
                  const SymbolLookup& sizes, EvalOptions options);
 
-// Runs a body with the sizes of the graph around it.
-Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
-                                          const SymbolLookup& around, const ParamTensors& params, EvalOptions options);
-
 // The sizes of symbols that are known and those that input dims determine; a dim that disagrees is RLX_E_SHAPE naming
 // input and axis.
 Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs, SymbolSizes known = {});

@@ -69,9 +69,6 @@ std::optional<double> Match::found_in(Expr x, Look look) const {
 bool Match::may_follow(size_t readers) const {
   return workspace_->may_follow(readers);
 }
-bool Match::may_be_repeated(Expr x) const {
-  return workspace_->may_be_repeated(x.value());
-}
 std::vector<uint32_t> Match::users(Expr x, size_t most) const {
   return workspace_->users(x.value(), most);
 }

@@ -2,8 +2,8 @@
 // Patterns: what a rule looks for, written as algebra over wildcards. Matching tries every order of commutative
 // operands and of factors, and every alternative. A wildcard that occurs twice must be bound to one value; equal values
 // are one node, so ids are compared. The nodes between the root and the wildcards vanish with the match. If something
-// else uses one, the pattern does not match, unless the node is cheap to compute again (Match::may_be_repeated) or that
-// part of the pattern is `shared`.
+// else uses one, the pattern does not match, unless the node is cheap to compute again (Workspace::may_be_repeated) or
+// that part of the pattern is `shared`.
 #pragma once
 
 #include <functional>
@@ -150,8 +150,6 @@ class Match {
   // Whether only the anchor, and values that were taken before, use x. If so, x is taken too: it vanishes with the
   // match.
   bool take(Expr x) const;
-  // Cheap to compute once more: a leaf, view or cast, or what is resident or follows from sizes.
-  bool may_be_repeated(Expr x) const;
   bool is_used(Value value) const;
   // Nodes that read it, no more than `most`: a value may have many, and rules ask at each of them.
   std::vector<uint32_t> users(Expr x, size_t most = SIZE_MAX) const;

@@ -34,9 +34,10 @@ class Workspace {
   bool allows(Grade grade) const { return grade <= options_.math; }
   bool is_refused(Value value) const;  // whether it is a composite that a rule must not form
   bool is_used_only_by(Value value, std::span<const uint32_t> users) const;
-  bool may_be_repeated(Value value) const;  // Match says when
-  bool is_output(Value value) const;        // of the graph
-  bool is_used(Value value) const;          // read by a node, or an output of the graph
+  // Cheap to compute once more: a leaf, view or cast, or what is resident or follows from sizes.
+  bool may_be_repeated(Value value) const;
+  bool is_output(Value value) const;  // of the graph
+  bool is_used(Value value) const;    // read by a node, or an output of the graph
   std::vector<uint32_t> users(Value value, size_t most = SIZE_MAX) const;
   std::optional<double> found_in(Value constant, Look look);
   bool may_follow(size_t readers) { return (followed_ += readers) <= follow_budget_; }

@@ -25,6 +25,31 @@ TEST(structure, holds_what_a_run_checks) {
   EXPECT_FALSE(same_structure(plain, with_header(" (n in [0, 3])", "")));
 }
 
+// Each differs from the first, and from all others, in one thing: ops, operands, attributes, types of leaves, names and
+// values of outputs, the number of either.
+TEST(structure, is_nodes_and_outputs) {
+  const std::string leaves = "graph {\na = input f32[4]\nb = input f32[4]\n";
+  const std::string texts[] = {
+      leaves + "c = sub(a, b)\noutput c\n}",
+      leaves + "c = max(a, b)\noutput c\n}",
+      leaves + "c = sub(b, a)\noutput c\n}",
+      leaves + "c = sub(a, b)\noutput d = c\n}",
+      leaves + "c = sub(a, b)\noutput c = a\n}",
+      leaves + "c = sub(a, b)\noutput c\noutput d = c\n}",
+      leaves + "c = sub(a, b)\nd = exp(c)\noutput c\n}",
+      leaves + "c = leaky_relu(a) alpha=0.5\noutput c\n}",
+      leaves + "c = leaky_relu(a) alpha=0.25\noutput c\n}",
+      "graph {\na = input f16[4]\nb = input f16[4]\nc = sub(a, b)\noutput c\n}",
+      "graph {\na = input f32[5]\nb = input f32[5]\nc = sub(a, b)\noutput c\n}",
+  };
+  for (const std::string& one : texts)
+    for (const std::string& other : texts) {
+      auto a = parse(one), b = parse(other);
+      ASSERT_TRUE(a.ok() && b.ok()) << a.status().message() << b.status().message();
+      EXPECT_EQ(same_structure(*a, *b), one == other) << one << other;
+    }
+}
+
 // Two nodes of equal bodies are one node only if a run checks the same for both.
 TEST(structure, of_bodies_is_part_of_their_nodes) {
   auto made = parse(R"(graph (n, m) {

@@ -296,6 +296,21 @@ TEST(plan, the_peak_counts_all_that_a_step_writes) {
   EXPECT_NE(memory.find("\"peak\": 384"), memory.npos) << "32 values of 4 bytes, 32 indices of 8: " << memory;
 }
 
+// Where a value is written over another, there is one of the two.
+TEST(plan, the_peak_counts_what_is_written_in_place_once) {
+  Graph graph;
+  Builder b(graph);
+  output(b, "y", unary(Op::kExp, unary(Op::kCos, unary(Op::kSin, input(b, "x", {64})))));
+  constexpr Kernel kInPlace{.op = Op::kNone, .name = "in place", .in_place = {1, 0}};
+  for (const auto& [kernel, peak] : {std::pair(&kAny, "\"peak\": 512"), std::pair(&kInPlace, "\"peak\": 256")}) {
+    auto kernel_of = [&](const Facts&, uint32_t node) {
+      return Found{graph.node(node).op == Op::kCos ? kernel : &kAny, {}};
+    };
+    std::string memory = memory_json(**make_plan(lower(graph, {}, kernel_of).value(), {}));
+    EXPECT_NE(memory.find(peak), memory.npos) << kernel->name << memory;
+  }
+}
+
 TEST(plan, the_report_of_memory_counts_the_steps) {
   Graph graph;
   Builder b(graph);
@@ -320,6 +335,20 @@ TEST(plan, a_value_may_be_too_large_for_any_memory) {
   EXPECT_EQ(*plan.status().detail("value"), "x");
   EXPECT_EQ(*plan.status().detail("expected"), "at most 140737488355328 bytes");
   EXPECT_EQ(*plan.status().detail("got"), "f32[1073741824,1073741824]");
+}
+
+// A size comes from one place only: kernels read an input at its own size.
+TEST(plan, a_size_that_data_decide_is_that_of_no_input) {
+  auto graph = parse(R"(graph (k) {
+    x = input bool[4]
+    z = input f32[k + 1]
+    y = nonzero(x) symbol=k
+    output y
+    output z
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(planned(*graph).status().message(),
+            "the size 'k', which nonzero 'y' (%2) finds in its data, is also that of the input 'z'");
 }
 
 // As many bytes as no int64_t can count.
