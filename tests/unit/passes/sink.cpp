@@ -9,8 +9,9 @@
 
 namespace rlx {
 
-// Branches read the end of a chain of 30 nodes. If it sank into each of them, the graph would become many times as large.
-// In the second graph the chains that sink make up four times the graph to the node; in the first, one node is missing.
+// Branches read the end of a chain of 30 nodes. If it sank into each of them, the graph would become many times as
+// large. In the second graph the chains that sink make up four times the graph to the node; in the first, one node is
+// missing.
 TEST(sink, copies_at_most_four_times_the_graph) {
   constexpr int kChain = 30;
   for (int branches : {21, 29}) {
