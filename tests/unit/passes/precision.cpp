@@ -181,4 +181,61 @@ TEST(precision, masks_that_are_given_stay_finite) {
   EXPECT_EQ(text.find("clamp(x"), std::string::npos) << text;
 }
 
+// The bounds: what counts as a mask, and which numbers a half makes 0. Only what is added, or bounds, is kept.
+TEST(precision, keeps_numbers_that_a_half_cannot_hold_up_to_the_bound) {
+  struct Case {
+    const char* given;
+    const char* op;
+    DType dtype;
+    const char* made;  // empty: a cast
+  };
+  for (const Case& it : {Case{"f32[2] {1, -1e+09}", "add", DType::kF16, "f16[2] {1, -65504}"},
+                         {"f32[2] {1, 1e+09}", "mul", DType::kF16, "f16[2] {1, 65504}"},
+                         {"f32[2] {1, -999999936}", "add", DType::kF16, ""},
+                         {"f32[2] {-1e+09, -inf}", "add", DType::kF16, "f16[2] {-65504, -inf}"},
+                         {"f32[2] {1, -3.38e+38}", "add", DType::kBF16, ""},
+                         {"f32[] {1e-12}", "max", DType::kF16, "f16[] {5.9604645e-08}"},
+                         {"f32[1] {1e-12}", "max", DType::kF16, "f16[1] {5.9604645e-08}"},
+                         {"f32[2] {1e-12, 1e-12}", "max", DType::kF16, ""},
+                         {"f32[] {-1e-12}", "add", DType::kF16, ""},
+                         {"f32[] {0}", "add", DType::kF16, ""},
+                         {"f32[] {1e-07}", "add", DType::kF16, ""},
+                         {"f32[] {1e-45}", "add", DType::kBF16, "bf16[] {1.1754944e-38}"}}) {
+    std::string text = converted(("graph \"g\" () {\n  x = input f32[2]\n  c = constant " + std::string(it.given) +
+                                  "\n  y = " + it.op + "(x, c)\n  output y\n}")
+                                     .c_str(),
+                                 it.dtype);
+    bool is_made = text.find(" = constant " + std::string(it.made)) != std::string::npos && *it.made;
+    EXPECT_EQ(is_made, *it.made != 0) << it.given << "\n" << text;
+    EXPECT_EQ(text.find(" = constant " + std::string(it.given)) == std::string::npos, *it.made != 0) << text;
+  }
+}
+
+// A bound of a clamp is one; a number that is also a factor is none.
+TEST(precision, an_eps_that_is_a_factor_too_is_none) {
+  auto text = [](const std::string& statements) {
+    return converted(
+        ("graph \"g\" () {\n  x = input f32[2]\n  c = constant f32[] {1e-12}\n" + statements + "}").c_str(),
+        DType::kF16);
+  };
+  EXPECT_NE(text("y = clamp(x, c)\noutput y\n").find("e-08"), std::string::npos);
+  EXPECT_EQ(text("y = max(x, c)\nz = mul(y, c)\noutput z\n").find("e-08"), std::string::npos);
+  EXPECT_EQ(text("y = min(x, c)\noutput y\n").find("e-08"), std::string::npos);
+}
+
+// What is only added is bounded; not what is an output too, or is also multiplied behind a view, or is a half already.
+TEST(precision, what_is_more_than_a_summand_is_not_bounded) {
+  auto text = [](const std::string& statements, DType dtype = DType::kF16) {
+    return converted(("graph \"g\" () {\n  x = input f32[2,2]\n  h = input bf16[2,2]\n" + statements + "}").c_str(),
+                     dtype);
+  };
+  EXPECT_NE(text("y = add(x, x)\noutput y\n").find("clamp(x"), std::string::npos);
+  EXPECT_NE(text("y = add(x, x)\noutput y\n", DType::kBF16).find("3.3895314e+38"), std::string::npos);
+  EXPECT_EQ(text("y = add(x, x)\noutput y\noutput x\n").find("clamp("), std::string::npos);
+  EXPECT_EQ(text("t = transpose(x) perm=[1,0]\ny = add(x, x)\nz = mul(y, t)\noutput z\n").find("clamp("),
+            std::string::npos);
+  EXPECT_EQ(text("y = add(h, h)\noutput y\n").find("clamp("), std::string::npos);
+  EXPECT_EQ(text("y = exp(x)\nz = add(y, y)\noutput z\n").find("clamp("), std::string::npos);
+}
+
 }  // namespace rlx

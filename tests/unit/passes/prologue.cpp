@@ -64,6 +64,16 @@ TEST(prologue, values_that_residents_share_are_computed_once_where_they_are_many
   EXPECT_EQ(std::count(is_found.begin(), is_found.end(), true), static_cast<int64_t>(is_found.size()));
 }
 
+// Of a chain of n, apart they take (n + 1) / 2 times the work of all together.
+TEST(prologue, residents_stay_apart_up_to_four_times_the_work) {
+  for (int count : {7, 8}) {
+    Weights weights;
+    auto pieces = pieces_of(sums_of_a_chain(count, weights));
+    auto computed = std::ranges::count_if(pieces, [](const Piece& piece) { return !piece.is_leaf; });
+    EXPECT_EQ(computed, count == 7 ? 7 : 1);
+  }
+}
+
 // One is a param that is packed, the one before it is computed.
 TEST(prologue, pieces_are_in_the_order_of_what_they_make) {
   Weights weights;

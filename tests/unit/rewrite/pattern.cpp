@@ -222,4 +222,124 @@ TEST(pattern, a_node_is_rebuilt_with_other_inputs_and_attributes) {
   EXPECT_EQ(linear.attrs.str("act"), "relu");
 }
 
+// Of what is between the root and the wildcards, a node with another use may be computed twice if it is cheap: a leaf,
+// a view, a cast, or what is there before the run.
+TEST(pattern, a_node_with_another_use_is_matched_if_it_is_cheap) {
+  Pattern x = any();
+  struct Case {
+    const char* body;
+    Op op;
+    bool is_matched;
+  };
+  for (auto [body, inner, is_matched] : {
+           Case{"x = input f32[n]\n t = neg(x)\n output t", Op::kNeg, false},
+           Case{"x = input f16[n]\n t = cast(x) to=f32\n output t", Op::kCast, true},
+           Case{"x = input f32[n]\n t = reshape(x) shape=[1,n]\n output t", Op::kReshape, true},
+           Case{"x = param f32[4]\n t = neg(x)\n output t", Op::kNeg, true},
+           Case{"x = input f32[n]\n i = dim_size(x) axis=0\n f = cast(i) to=f32\n t = neg(f)\n output t", Op::kNeg,
+                true},
+           Case{"x = input f32[n]\n t = neg(x)\n output x", Op::kNeg, true},
+           Case{"x = input f32[n]\n t = neg(x)\n u = sin(t)\n output u", Op::kNeg, false},
+       }) {
+    Outcome outcome = apply(std::string(body) + "\n y = exp(t)\n output y", op(Op::kExp, {op(inner, {x})}),
+                            [=](const Match& m) { return tanh(m[x].builder().wrap(m.in(0).value())); });
+    EXPECT_EQ(count(outcome.graph, Op::kTanh), is_matched ? 1u : 0u) << body;
+    EXPECT_EQ(outcome.miss.find("has another use") != std::string::npos, !is_matched) << body;
+  }
+}
+
+// An operand that is absent, and one that the node has not, are none; an output that is not the first is another value.
+TEST(pattern, an_op_has_the_operands_that_it_needs_and_gives_its_first_result) {
+  Pattern x = any(), low = any(), high = any();
+  auto matches = [&](const std::string& body, const Pattern& pattern) {
+    return count(apply("x = input f32[2,4]\n u = input f32[4]\n v = input f32[4]\n" + body + "\n y = exp(t)\n output y",
+                       op(Op::kExp, {pattern}), [=](const Match& m) { return -m.in(0); })
+                     .graph,
+                 Op::kNeg) == 1;
+  };
+  Pattern clamp = op(Op::kClamp, {x, low, high}), norm = op(Op::kLayerNorm, {x, low, high});
+  EXPECT_TRUE(matches("t = clamp(x, u, v)", clamp));
+  EXPECT_FALSE(matches("t = clamp(x, _, v)", clamp));
+  EXPECT_FALSE(matches("t = clamp(x, u)", clamp));
+  EXPECT_TRUE(matches("t = clamp(x, u)", op(Op::kClamp, {x, low})));
+  EXPECT_TRUE(matches("t, m, s = layer_norm(x, u, v)", norm));
+  EXPECT_FALSE(matches("t, m, s = layer_norm(x, u)", norm));
+  EXPECT_FALSE(matches("m, t, s = layer_norm(x, u, v)", norm));
+  EXPECT_FALSE(matches("m, s, t = layer_norm(x, u, v)", norm));
+  EXPECT_TRUE(matches("t = layer_norm(x, u, v) eps=0.001", norm.with("eps", 0.001)));
+  EXPECT_FALSE(matches("t = layer_norm(x, u, v) eps=0.0010001", norm.with("eps", 0.001)));
+}
+
+// Only where the op commutes may its operands stand the other way round; 0 is not -0; f64 holds far more digits.
+TEST(pattern, numbers_and_operands_are_those_of_the_pattern) {
+  Pattern x = any(), t = op(Op::kTanh, {x});
+  struct Case {
+    const char *dtype, *line, *number;
+    Pattern pattern;
+    bool is_matched;
+  };
+  for (const Case& it : {Case{"f32", "sub(t, c)", "1", 1.0 - t, false},
+                         {"f32", "sub(c, t)", "1", 1.0 - t, true},
+                         {"f32", "add(t, c)", "1", 1.0 + t, true},
+                         {"f32", "add(c, t)", "1", 1.0 + t, true},
+                         {"f32", "add(t, c)", "0", t + 0.0, true},
+                         {"f32", "add(t, c)", "-0", t + 0.0, false},
+                         {"f32", "add(t, c)", "-0", t + -0.0, true},
+                         {"f32", "add(t, c)", "1.0000018", t + 1.0, true},
+                         {"f32", "add(t, c)", "1.0000024", t + 1.0, false},
+                         {"f32", "add(t, c)", "1.0000018", t + exactly(1), false},
+                         {"f32", "add(t, c)", "1", t + exactly(1), true},
+                         {"f64", "add(t, c)", "1.000000000000002", t + 1.0, true},
+                         {"f64", "add(t, c)", "1.000000000000005", t + 1.0, false},
+                         {"f32", "add(t, c)", "7", t + splat(), true},
+                         {"f32", "add(t, t)", "7", t + splat(), false}}) {
+    std::string body = std::string("x = input ") + it.dtype + "[n]\n t = tanh(x)\n c = constant " + it.dtype + "[] {" +
+                       it.number + "}\n z = " + it.line + "\n y = exp(z)\n output y";
+    Outcome outcome = apply(body, op(Op::kExp, {it.pattern}), [=](const Match& m) { return -m[x]; });
+    EXPECT_EQ(count(outcome.graph, Op::kNeg), it.is_matched ? 1u : 0u) << body;
+  }
+}
+
+// A cast may stand between, from a half to f32 or back; others change what is computed.
+TEST(pattern, a_cast_that_may_be_there_is_between_a_half_and_f32) {
+  Pattern x = any(), t = op(Op::kTanh, {x});
+  for (auto [from, to, is_matched] : {std::tuple("f16", "f32", true),
+                                      {"f32", "bf16", true},
+                                      {"f64", "f32", false},
+                                      {"f32", "f64", false},
+                                      {"f16", "bf16", false},
+                                      {"f16", "f64", false}}) {
+    std::string body =
+        std::string("x = input ") + from + "[n]\n t = tanh(x)\n c = cast(t) to=" + to + "\n y = exp(c)\n output y";
+    Outcome outcome = apply(body, op(Op::kExp, {maybe_cast(t)}), [=](const Match& m) { return -m.in(0); });
+    EXPECT_EQ(count(outcome.graph, Op::kNeg), is_matched ? 1u : 0u) << body;
+  }
+}
+
+TEST(pattern, looks_through_at_most_8_views) {
+  for (int views : {8, 9}) {
+    std::string body = "x = input f32[4,n]\n t = sin(x)\n v0 = transpose(t) perm=[1,0]\n";
+    for (int i = 1; i < views; i++)
+      body += "v" + std::to_string(i) + " = transpose(v" + std::to_string(i - 1) + ") perm=[1,0]\n";
+    body += "y = exp(v" + std::to_string(views - 1) + ")\n output y";
+    Pattern x = any();
+    Outcome outcome =
+        apply(body, op(Op::kExp, {through_views(op(Op::kSin, {x}))}), [=](const Match& m) { return -m.in(0); });
+    EXPECT_EQ(count(outcome.graph, Op::kNeg), views == 8 ? 1u : 0u);
+  }
+}
+
+// A product of 33 factors is taken apart as a whole, of one more only in part.
+TEST(pattern, a_product_has_at_most_33_factors) {
+  for (int numbers : {32, 33}) {
+    std::string body = "x = input f32[n]\n m0 = tanh(x)\n c = constant f32[] {2}\n";
+    for (int i = 0; i < numbers; i++) body += "m" + std::to_string(i + 1) + " = mul(m" + std::to_string(i) + ", c)\n";
+    body += "y = exp(m" + std::to_string(numbers) + ")\n output y";
+    Pattern x = any(), t = op(Op::kTanh, {x});
+    Outcome outcome =
+        apply(body, op(Op::kExp, {product({t}, std::exp2(numbers))}), [=](const Match& m) { return -m[x]; });
+    EXPECT_EQ(count(outcome.graph, Op::kNeg), numbers == 32 ? 1u : 0u);
+  }
+}
+
 }  // namespace rlx
