@@ -133,7 +133,7 @@ static std::optional<Digits> digits_of(const Graph& graph, const Affine& form, s
     // A faster digit must not run into the next value of the slower one. After the last value of the slower one, that
     // would be out of range.
     if (!reaches_end && !graph.implies(Guard::kLessEqual, index[*slowest], *part)) return std::nullopt;
-    reaches_end &= (digits.picks.empty() ? form.offset : Dim(0)) + index[*slowest] == *part;
+    reaches_end &= index[*slowest] == *part;
     digits.sizes.push_back(*part);
     digits.picks.push_back({0, *slowest});
     whole = form.steps[*slowest];
