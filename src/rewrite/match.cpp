@@ -94,7 +94,8 @@ bool Match::is_output(Value value) const {
 }
 
 bool Match::take(Expr x) const {
-  if (!workspace_->is_used_only_by(x.value(), taken_)) return false;
+  bool stays_beside = std::ranges::count(node(anchor_).in, x.value()) > 1;
+  if (stays_beside || !workspace_->is_used_only_by(x.value(), taken_)) return false;
   taken_.push_back(x.value().node);
   return true;
 }

@@ -148,7 +148,7 @@ class Match {
   std::optional<double> found_in(Expr x, Look look) const;
 
   // Whether only the anchor, and values that were taken before, use x. If so, x is taken too: it vanishes with the
-  // match.
+  // match. What the anchor reads twice cannot be taken: it would stay as the other operand.
   bool take(Expr x) const;
   bool is_used(Value value) const;
   // Nodes that read it, no more than `most`: a value may have many, and rules ask at each of them.

@@ -28,7 +28,7 @@ static Expr gated(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
     Expr activated = m.in(i), up = m.in(1 - i);
     std::string_view act = act_of(m.node(activated));
-    if (act.empty() || activated.value() == up.value() || !m.take(activated)) continue;
+    if (act.empty() || !m.take(activated)) continue;
     Expr gate = m.input(activated, 0);
     if (!(gate.dims() == up.dims())) return m.miss("gate and up differ in shape");
     if (m.is_resident(up)) return m.miss("up is a constant");
