@@ -348,8 +348,7 @@ static Status above_limit(const CompiledGraph& source, const Plan& plan, int64_t
 Result<std::shared_ptr<const Plan>> plan_for(const CompiledGraph& source, const UpperSizes& upper, const Host* host) {
   Stopwatch watch;
   std::shared_ptr<const Plan> plan = RLX_TRY(make_plan(source.lowered, upper, source.aliases));
-  int64_t bytes = plan->arena_bytes + plan->sized_bytes;
-  for (const Resident& resident : source.lowered->residents) bytes += resident.bytes();
+  int64_t bytes = plan->arena_bytes + plan->sized_bytes + source.lowered->prepared_bytes();
   if (bytes > source.options.memory_limit) return above_limit(source, *plan, bytes);
   if (host)
     host->log(LogLevel::kTrace, "plan", [&] {

@@ -12,11 +12,18 @@ namespace rlx {
 
 int64_t Resident::bytes() const {
   if (form) return form->bytes;
-  const Graph& graph = scope->graph;
-  const ValueType& type = graph.type(value);
-  Dim count = element_count(type.dims);
-  bool is_set = graph.info(graph.node(value)).is(kLeaf);
-  return is_set || !count.is_literal() ? 0 : byte_size(type.dtype, count.literal()).value_or(INT64_MAX);
+  const ValueType& type = scope->graph.type(value);
+  return is_set() ? 0 : byte_size(type.dtype, element_count(type.dims).literal()).value();
+}
+
+bool Resident::is_set() const {
+  return scope->graph.info(scope->graph.node(value)).is(kLeaf);
+}
+
+int64_t LoweredGraph::prepared_bytes() const {
+  int64_t bytes = 0;
+  for (const Resident& resident : residents) bytes += resident.bytes();
+  return bytes;
 }
 
 namespace {

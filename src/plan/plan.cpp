@@ -62,6 +62,16 @@ static Status set_slots(Plan& plan, SizeTable& sizes) {
   return {};
 }
 
+// What is computed before the run needs memory as well.
+static Status check_residents(const LoweredGraph& lowered, const SizeTable& sizes) {
+  for (size_t i = 0; i < lowered.own_residents; i++) {
+    Value value = lowered.residents[i].value;
+    if (!lowered.residents[i].is_set())
+      RLX_TRY(sizes.upper_bytes(lowered.graph.type(value), lowered.graph.describe(value.node)));
+  }
+  return {};
+}
+
 static void find_alignments(Plan& plan) {
   for (const Step& step : plan.steps)
     for (size_t i = 0; i < step.in.size(); i++) {
@@ -108,6 +118,7 @@ static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, cons
   RLX_TRY(sizes.set_symbols(upper));
   sizes.id(0);  // id 0 is the size 0: the shift of accesses without one
   RLX_TRY(set_slots(*plan, sizes));
+  RLX_TRY(check_residents(lowered, sizes));
   for (const SlotAlias& alias : plan->aliases)
     if (plan->outputs[alias.output].is_open || plan->inputs[alias.input].is_open)
       return Status(Code::kShape, "io.alias: the output '" + plan->graph().outputs()[alias.output].name +

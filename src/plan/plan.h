@@ -33,7 +33,8 @@ struct Resident {
   uint32_t expression = 0;  // the same in all that compute the same
   uint64_t readers = 0;     // a hash: the same if the same bodies read it
 
-  int64_t bytes() const;  // beyond what is set: packed, or computed
+  bool is_set() const;    // a param or constant, not computed
+  int64_t bytes() const;  // beyond what is set: packed, or computed. A plan refuses what cannot be counted
 };
 
 // A body of a node. It shares residents with the graph around it and with other bodies.
@@ -58,6 +59,7 @@ struct LoweredGraph {
   // Indices in `residents`: of what a node reads, and of a dense value.
   uint32_t resident_of(uint32_t reader, size_t input) const { return of_input[reader][input]; }
   uint32_t dense_resident(Value value) const { return of_value[value.node][value.output]; }
+  int64_t prepared_bytes() const;
   KernelQuery query(uint32_t node) const { return {graph, graph.node(node), options, phases}; }
 
   static constexpr uint32_t kNone = UINT32_MAX;

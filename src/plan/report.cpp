@@ -185,13 +185,11 @@ std::vector<MemoryPart> memory_parts(const Plan& plan) {
 
 std::string memory_json(const Plan& plan) {
   JsonWriter json;
-  int64_t prepared = 0;
-  for (const Resident& resident : plan.lowered->residents) prepared += resident.bytes();
   json.begin_object()
       .member("arena", plan.arena_bytes)
       .member("peak", peak_bytes(plan))
       .member("sized", plan.sized_bytes)
-      .member("prepared", prepared)
+      .member("prepared", plan.lowered->prepared_bytes())
       .member("steps", static_cast<uint64_t>(plan.steps.size()));
   write_residents(json, plan);
   write_aliases(json, plan);

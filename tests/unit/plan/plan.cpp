@@ -361,4 +361,28 @@ TEST(plan, an_input_may_be_too_large_for_any_memory) {
   EXPECT_EQ(plan.status().code(), Code::kRange);
 }
 
+// At most 2^47 bytes, as of what a run computes: with the other sizes they add up to what an int64_t counts.
+TEST(plan, what_is_made_of_params_may_be_too_large_for_any_memory) {
+  auto of_columns = [](int64_t columns) {
+    return planned(parse(R"(graph {
+      a = param f32[1073741824,1]
+      c = param f32[1,)" + std::to_string(columns) + R"(]
+      i = input i64[1]
+      products = mul(a, c)
+      y = gather(products, i) axis=0
+      output y
+    })").value());
+  };
+  auto made = of_columns(1 << 15);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_NE(memory_json(**made).find("\"prepared\": 140737488355328"), std::string::npos) << memory_json(**made);
+  for (int64_t columns : {(int64_t{1} << 15) + 1, int64_t{1} << 32, int64_t{1} << 40}) {
+    auto plan = of_columns(columns);
+    ASSERT_FALSE(plan.ok()) << columns;
+    EXPECT_EQ(plan.status().code(), Code::kRange);
+    EXPECT_EQ(*plan.status().detail("value"), "mul 'products' (%3)");
+    EXPECT_EQ(*plan.status().detail("expected"), "at most 140737488355328 bytes");
+  }
+}
+
 }  // namespace rlx
