@@ -366,12 +366,14 @@ TEST(plan, what_is_made_of_params_may_be_too_large_for_any_memory) {
   auto of_columns = [](int64_t columns) {
     return planned(parse(R"(graph {
       a = param f32[1073741824,1]
-      c = param f32[1,)" + std::to_string(columns) + R"(]
+      c = param f32[1,)" +
+                         std::to_string(columns) + R"(]
       i = input i64[1]
       products = mul(a, c)
       y = gather(products, i) axis=0
       output y
-    })").value());
+    })")
+                       .value());
   };
   auto made = of_columns(1 << 15);
   ASSERT_TRUE(made.ok()) << made.status().message();
