@@ -364,16 +364,9 @@ TEST(plan, an_input_may_be_too_large_for_any_memory) {
 // At most 2^47 bytes, as of what a run computes: with the other sizes they add up to what an int64_t counts.
 TEST(plan, what_is_made_of_params_may_be_too_large_for_any_memory) {
   auto of_columns = [](int64_t columns) {
-    return planned(parse(R"(graph {
-      a = param f32[1073741824,1]
-      c = param f32[1,)" +
-                         std::to_string(columns) + R"(]
-      i = input i64[1]
-      products = mul(a, c)
-      y = gather(products, i) axis=0
-      output y
-    })")
-                       .value());
+    std::string leaves = format("a = param f32[1073741824,1]\n c = param f32[1,{}]\n i = input i64[1]\n", columns);
+    auto graph = parse("graph {" + leaves + "products = mul(a, c)\n y = gather(products, i) axis=0\n output y }");
+    return planned(graph.value());
   };
   auto made = of_columns(1 << 15);
   ASSERT_TRUE(made.ok()) << made.status().message();
