@@ -273,6 +273,8 @@ def prepare(cores):
     """The sound copy, built and tested: what is known of it, and the limits of each program."""
     begin = time.monotonic()
     journal = Journal(copy_tree(SOUND.tree))
+    if not ONNX_DATA.is_dir():
+        print(f"without ONNX's cases: {ONNX_DATA} is not there (apt-get install libonnx-testdata)")
     print("building a copy in build/mutate, and running its tests without any fault", flush=True)
     configure(SOUND)
     wrong = SOUND.make(*{name for name, _ in PROGRAMS})
